@@ -1,0 +1,28 @@
+// Files: read-only maps, whole reads, and outputs that appear whole or not at all.
+#ifndef MF_BASE_FILE_H
+#define MF_BASE_FILE_H
+
+#include "base/error.h"
+#include "base/text.h"
+
+typedef struct mf_file_map {
+    const uint8_t *data;
+    size_t size;
+} mf_file_map;
+
+// Maps a regular file read-only. An empty file gives size 0. Refused by path: missing, a directory, not readable.
+bool mf_file_map_open(mf_file_map *map, const char *path, mf_error *err);
+
+// Tells the kernel that the pages of [offset, offset + size) are not needed any more (they stay in the page cache).
+void mf_file_map_drop(const mf_file_map *map, size_t offset, size_t size);
+
+void mf_file_map_close(mf_file_map *map);
+
+// Reads all of a file ("-" is standard input) of at most `limit` bytes into *out (freed with free(out->data)).
+bool mf_file_read(const char *path, size_t limit, mf_buf *out, mf_error *err);
+
+// Writes a whole file: temporary name in the same folder, fsync, rename. On failure the old file is untouched and no temporary
+// one stays.
+bool mf_file_write(const char *path, const void *data, size_t size, mf_error *err);
+
+#endif

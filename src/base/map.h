@@ -1,0 +1,30 @@
+// A hash map from byte strings to uint32 values. Keys are borrowed: they must outlive the map. Open addressing; the hash
+// is seeded per process run only by a constant, so iteration order never reaches any output.
+#ifndef MF_BASE_MAP_H
+#define MF_BASE_MAP_H
+
+#include "base/text.h"
+
+typedef struct mf_map_slot mf_map_slot;
+
+typedef struct mf_map {
+    mf_map_slot *slots;
+    size_t len, cap;
+} mf_map;
+
+// Sets key -> value. *existed (may be NULL) tells whether the key was there (its value is then replaced). False when
+// memory is out.
+bool mf_map_set(mf_map *map, mf_str key, uint32_t value, bool *existed);
+
+// False when the key is absent.
+bool mf_map_get(const mf_map *map, mf_str key, uint32_t *value);
+
+// Makes room for n keys without a rehash; false when memory is out.
+bool mf_map_reserve(mf_map *map, size_t n);
+
+void mf_map_free(mf_map *map);
+
+// The hash itself (64-bit, not cryptographic).
+uint64_t mf_hash(const void *bytes, size_t len, uint64_t seed);
+
+#endif

@@ -1,0 +1,22 @@
+// UTF-8 (RFC 3629: no overlong forms, no surrogates, at most U+10FFFF).
+#ifndef MF_BASE_UTF8_H
+#define MF_BASE_UTF8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// Decodes one code point at text[0..len), len > 0. Returns the bytes it takes (1-4) and sets *cp; returns 0 where the
+// bytes are not UTF-8, and -1 where they are the start of a character whose rest is missing.
+int mf_utf8_decode(const char *text, size_t len, uint32_t *cp);
+
+// Writes cp (at most 0x10FFFF, no surrogate) and returns the bytes written (1-4).
+int mf_utf8_encode(uint32_t cp, char out[4]);
+
+// Whether all of it is valid. *bad (may be NULL) gets the offset of the first byte that is not.
+bool mf_utf8_valid(const char *text, size_t len, size_t *bad);
+
+// How many bytes at the end of text are an incomplete character (0-3).
+size_t mf_utf8_incomplete_tail(const char *text, size_t len);
+
+#endif
