@@ -1,0 +1,172 @@
+#include "base/file.h"
+
+#include "base/mem.h"
+#include "base/random.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool fail_errno(mf_error *err, const char *verb, const char *path) {
+    int e = errno;
+    return mf_fail(err, MF_ERR_IO, "can't %s '%.300s': %s", verb, path, strerror(e));
+}
+
+static bool map_fd(mf_file_map *map, int fd, const char *path, mf_error *err) {
+    struct stat st;
+    if (fstat(fd, &st) != 0) return fail_errno(err, "open", path);
+    if (S_ISDIR(st.st_mode)) return mf_fail(err, MF_ERR_IO, "can't open '%.300s': it is a directory", path);
+    if (!S_ISREG(st.st_mode)) return mf_fail(err, MF_ERR_IO, "can't open '%.300s': not a regular file", path);
+    if ((uintmax_t)st.st_size > SIZE_MAX) return mf_fail(err, MF_ERR_IO, "can't map '%.300s': too large", path);
+    if (st.st_size == 0) return true;
+    void *data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (data == MAP_FAILED) return fail_errno(err, "map", path);
+    *map = (mf_file_map){data, (size_t)st.st_size};
+    return true;
+}
+
+bool mf_file_map_open(mf_file_map *map, const char *path, mf_error *err) {
+    *map = (mf_file_map){0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a FIFO must not hang here
+    if (fd < 0) return fail_errno(err, "open", path);
+    bool ok = map_fd(map, fd, path, err);
+    close(fd);
+    return ok;
+}
+
+void mf_file_map_drop(const mf_file_map *map, size_t offset, size_t size) {
+    if (offset >= map->size) return;
+    if (size > map->size - offset) size = map->size - offset;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t first = mf_align_up(offset, page), end = offset + size;
+    // The last page of the file ends with it.
+    size_t last = end == map->size ? mf_align_up(end, page) : end & ~(page - 1);
+    if (first < last) madvise((void *)(uintptr_t)(map->data + first), last - first, MADV_DONTNEED);
+}
+
+void mf_file_map_close(mf_file_map *map) {
+    if (map->size) munmap((void *)(uintptr_t)map->data, map->size);
+    *map = (mf_file_map){0};
+}
+
+static bool read_fd(int fd, const char *path, size_t limit, mf_buf *out, mf_error *err) {
+    char piece[16384];
+    for (;;) {
+        ssize_t n = read(fd, piece, sizeof piece);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return fail_errno(err, "read", path);
+        if (n == 0) break;
+        if ((size_t)n > limit - out->len)
+            return mf_fail(err, MF_ERR_LIMIT, "'%.300s' is larger than the limit of %zu bytes", path, limit);
+        mf_buf_add(out, piece, (size_t)n);
+        if (out->failed) return mf_fail_memory(err, out->len + (size_t)n, "a file's text");
+    }
+    mf_buf_add(out, NULL, 0); // an empty file is an empty, NUL-terminated text
+    return !out->failed || mf_fail_memory(err, 1, "a file's text");
+}
+
+bool mf_file_read(const char *path, size_t limit, mf_buf *out, mf_error *err) {
+    *out = (mf_buf){0};
+    bool standard_input = strcmp(path, "-") == 0;
+    int fd = standard_input ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return fail_errno(err, "open", path);
+    bool ok = read_fd(fd, standard_input ? "standard input" : path, limit, out, err);
+    if (!standard_input) close(fd);
+    if (!ok) {
+        free(out->data);
+        *out = (mf_buf){0};
+    }
+    return ok;
+}
+
+static bool write_fd(int fd, const char *bytes, size_t size) {
+    while (size) {
+        ssize_t n = write(fd, bytes, size < (1u << 30) ? size : (1u << 30));
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return false;
+        bytes += n;
+        size -= (size_t)n;
+    }
+    return true;
+}
+
+// Makes the rename itself durable. Some file systems can't sync a folder; the data is safe there all the same.
+static void sync_folder(char *path) {
+    char *slash = strrchr(path, '/');
+    const char *folder = ".";
+    if (slash == path) folder = "/";
+    if (slash && slash != path) {
+        *slash = 0;
+        folder = path;
+    }
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (slash && slash != path) *slash = '/';
+    if (fd < 0) return;
+    fsync(fd);
+    close(fd);
+}
+
+// Fills the temporary file and puts it in the place of target, whose mode it takes over (old: its state, NULL when it does
+// not exist).
+static bool replace(int fd, const char *temporary, char *target, const struct stat *old, const void *data, size_t size) {
+    bool ok = write_fd(fd, data, size) && (!old || fchmod(fd, old->st_mode & 07777) == 0) && fsync(fd) == 0;
+    int e = errno;
+    if (close(fd) != 0 && ok) {
+        ok = false;
+        e = errno;
+    }
+    if (ok && rename(temporary, target) != 0) {
+        ok = false;
+        e = errno;
+    }
+    if (ok) {
+        sync_folder(target);
+    } else {
+        unlink(temporary);
+        errno = e;
+    }
+    return ok;
+}
+
+static bool write_whole(char *target, const struct stat *old, const void *data, size_t size, mf_error *err) {
+    mf_buf temporary = {0};
+    int fd = -1;
+    // Not mkstemp: its mode 0600 could be widened to what the umask allows only by changing the umask of every thread.
+    for (int tries = 0; fd < 0 && tries < 16; tries++) {
+        temporary.len = 0;
+        mf_buf_printf(&temporary, "%s.%016" PRIx64, target, mf_random_seed());
+        if (temporary.failed) break;
+        fd = open(temporary.data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd < 0 && errno != EEXIST) break;
+    }
+    bool ok = fd >= 0 && replace(fd, temporary.data, target, old, data, size);
+    if (!ok && temporary.failed) mf_fail_memory(err, strlen(target) + 18, "a file name");
+    if (!ok && !temporary.failed) fail_errno(err, "write", target);
+    free(temporary.data);
+    return ok;
+}
+
+bool mf_file_write(const char *path, const void *data, size_t size, mf_error *err) {
+    struct stat st;
+    bool exists = stat(path, &st) == 0;
+    if (exists && S_ISDIR(st.st_mode)) return mf_fail(err, MF_ERR_IO, "can't write '%.300s': it is a directory", path);
+    if (exists && !S_ISREG(st.st_mode)) { // a terminal, a pipe: there is nothing to put in place
+        int fd = open(path, O_WRONLY | O_CLOEXEC);
+        if (fd < 0) return fail_errno(err, "open", path);
+        bool ok = write_fd(fd, data, size) || fail_errno(err, "write", path);
+        close(fd);
+        return ok;
+    }
+    // Through a symbolic link the file it names is replaced, not the link.
+    char *target = exists ? realpath(path, NULL) : mf_copy_text(path, strlen(path));
+    if (!target) return exists ? fail_errno(err, "open", path) : mf_fail_memory(err, strlen(path) + 1, "a file name");
+    bool ok = write_whole(target, exists ? &st : NULL, data, size, err);
+    free(target);
+    return ok;
+}
