@@ -7,10 +7,12 @@
 #include <string.h>
 
 static void fill(mf_error *err, mf_code code, const char *format, va_list args) {
-    err->code = code;
-    int n = vsnprintf(err->text, sizeof err->text, format, args);
+    char text[sizeof err->text]; // the arguments may point into err
+    int n = vsnprintf(text, sizeof text, format, args);
     if (n < 0) n = 0;
-    mf_utf8_clean(err->text, (size_t)n < sizeof err->text ? (size_t)n : sizeof err->text - 1);
+    size_t len = mf_utf8_clean(text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
+    memcpy(err->text, text, len + 1);
+    err->code = code;
 }
 
 bool mf_fail(mf_error *err, mf_code code, const char *format, ...) {
@@ -30,11 +32,7 @@ bool mf_fail_prefix(mf_error *err, const char *format, ...) {
     va_start(args, format);
     fill(&prefix, err->code, format, args);
     va_end(args);
-    char old[sizeof err->text];
-    memcpy(old, err->text, sizeof old);
-    old[sizeof old - 1] = 0;
-    mf_fail(err, err->code, "%s: %s", prefix.text, old);
-    return false;
+    return mf_fail(err, err->code, "%s: %s", prefix.text, err->text);
 }
 
 bool mf_fail_memory(mf_error *err, size_t bytes, const char *what) {
