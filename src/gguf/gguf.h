@@ -36,10 +36,10 @@ typedef struct mf_gguf_tensor {
     mf_str name;
     mf_type type;
     uint32_t n_dims;
-    uint64_t ne[4];      // ne[0] is the row length; unused ones are 1
+    uint64_t ne[4]; // ne[0] is the row length; unused ones are 1
     const uint8_t *data;
-    size_t size;         // bytes
-    uint32_t part;       // of a split file: the part it is in
+    size_t size;   // bytes
+    uint32_t part; // of a split file: the part it is in
 } mf_gguf_tensor;
 
 typedef struct mf_gguf mf_gguf;

@@ -27,9 +27,9 @@ typedef enum mf_type {
 #define MF_TYPE_LIMIT 64 // type numbers in a file are below this; the table has holes
 
 typedef struct mf_type_info {
-    const char *name;      // as people write it: "Q4_K"
-    uint32_t block_len;    // values in a block; a row's length is a multiple of it
-    uint32_t block_bytes;  // bytes of a block
+    const char *name;     // as people write it: "Q4_K"
+    uint32_t block_len;   // values in a block; a row's length is a multiple of it
+    uint32_t block_bytes; // bytes of a block
     // Decodes n values (a multiple of block_len) exactly as ggml's dequantize_row does. NULL: the type is known by name
     // only (its tensors are refused as weights).
     void (*decode)(const void *blocks, float *out, size_t n);
