@@ -1,0 +1,69 @@
+// Where attention's cells are, and which of them a row sees: shared by the reference and the vector kernels.
+#ifndef MF_BACKEND_CPU_ATTENTION_H
+#define MF_BACKEND_CPU_ATTENTION_H
+
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/vector.h"
+
+// Cells of a split, counted from its first: [begin, end). Empty when begin >= end.
+typedef struct mf_cell_range {
+    int32_t begin, end;
+} mf_cell_range;
+
+static inline mf_cell_range mf_attention_cells(const mf_attention_piece *p, int32_t row, int32_t split) {
+    int64_t base = (int64_t)split * MF_ATTENTION_SPLIT;
+    int64_t begin = p->window > 0 ? (int64_t)p->cell[row] - p->window + 1 - base : -base;
+    int64_t end = (int64_t)p->cell[row] + 1 - base;
+    return (mf_cell_range){.begin = (int32_t)(begin < 0                    ? 0
+                                              : begin > MF_ATTENTION_SPLIT ? MF_ATTENTION_SPLIT
+                                                                           : begin),
+                           .end = (int32_t)(end < 0                    ? 0
+                                            : end > MF_ATTENTION_SPLIT ? MF_ATTENTION_SPLIT
+                                                                       : end)};
+}
+
+// The part of one (layer, block, head): K, with V at kv->v_offset.
+static inline uint8_t *mf_kv_part(const mf_kv_view *kv, int32_t layer, int32_t block, int32_t head) {
+    return kv->base + (size_t)layer * kv->layer_stride + (size_t)block * kv->block_stride + (size_t)head * kv->head_stride;
+}
+
+static inline size_t mf_kv_cell_bytes(const mf_kv_view *kv) { return kv->type == MF_TYPE_F16 ? 2 : 4; }
+
+// The element of channel d of `slot` in K, counted from the start of the part; in V it is slot * head_dim + d.
+static inline size_t mf_kv_k_index(int32_t head_dim, int32_t slot, int32_t d) {
+    return ((size_t)(slot / MF_KV_LANES) * (size_t)head_dim + (size_t)d) * MF_KV_LANES + (size_t)(slot % MF_KV_LANES);
+}
+
+// Floats of an attention state: M, L, then O.
+static inline size_t mf_attention_state_floats(int32_t head_dim) { return (size_t)head_dim + 2; }
+
+// The scratch of a piece with `queries` query vectors (rows x heads of a group), in floats from a 64-byte boundary. Rows of scores and
+// of results are padded so that a kernel can work on whole lanes.
+typedef struct mf_attention_layout {
+    size_t result_stride; // head_dim rounded up to 16
+    size_t query;         // [queries][head_dim], scaled
+    size_t score;         // [queries][MF_SCORE_STRIDE]: scores, then p
+    size_t result;        // [queries][result_stride]: o of a split
+    size_t largest, sum;  // [queries]: m and l of a split
+    size_t cells;         // [64][result_stride]: K or V as floats
+    size_t total;
+} mf_attention_layout;
+
+#define MF_SCORE_STRIDE (MF_ATTENTION_SPLIT + MF_LANES) // not a power of two, so that rows do not meet in one cache set
+
+static inline size_t mf_whole_lanes(size_t n) { return (n + MF_LANES - 1) / MF_LANES * MF_LANES; }
+
+static inline mf_attention_layout mf_attention_layout_of(size_t queries, int32_t head_dim) {
+    mf_attention_layout l = {.result_stride = mf_whole_lanes((size_t)head_dim)};
+    l.score = mf_whole_lanes(queries * (size_t)head_dim);
+    l.result = l.score + queries * MF_SCORE_STRIDE;
+    l.largest = l.result + queries * l.result_stride;
+    l.sum = l.largest + mf_whole_lanes(queries);
+    l.cells = l.sum + mf_whole_lanes(queries);
+    l.total = l.cells + MF_KV_BLOCK * l.result_stride;
+    return l;
+}
+
+void mf_attention_scalar(const mf_attention_piece *piece);
+
+#endif
