@@ -19,14 +19,15 @@ typedef enum mf_op {
     MF_OP_SOFTMAX,    // over a row
     MF_OP_ROPE_TABLE, // dst[r][2i], dst[r][2i+1] = cos, sin of pos[r] * inv_freq[i]
     MF_OP_ROPE,       // rotates each head of a row by the table
-    MF_OP_KV_STORE,   // writes a row's K and V heads into its cell of a layer's cache
-    MF_OP_ATTENTION,  // softmax(q k^T * scale) v over the cells of the row's sequence up to its own
+    MF_OP_KV_STORE,   // writes a row's K and V heads into its cell of a layer's cache; dst is a token without bytes
+    MF_OP_ATTENTION,  // softmax(q k^T * scale) v over the cells of the row's sequence up to its own; src: q, the store's token
     MF_OP_QUANTIZE,   // dst (A8_32 or A8_256) = src (F32)
     MF_OP_CONCAT,     // dst row = a's row, then b's row
     MF_OP_VIEW,       // no work: another shape or part of the same storage
     MF_OP_RESHAPE,    // no work
     MF_OP_PERMUTE,    // no work
     MF_OP_SWIGLU,     // fused: dst = silu(a) * b
+    MF_OP_ROPE_STORE,      // fused: rope of K, then kv_store
     MF_OP_NORM_QUANTIZE,   // fused: rms_norm, then quantize
     MF_OP_SWIGLU_QUANTIZE, // fused: swiglu, then quantize
     MF_OP_COUNT,
@@ -97,7 +98,8 @@ typedef struct mf_node {
     mf_ref dst;
     mf_ref src[MF_MAX_SRC];
     const mf_weight *weight;
-    int32_t layer; // -1 outside the layers
+    const mf_weight *bias; // MATMUL, set by the fuse pass: added after the sum; then src[1], where there is one, is added too
+    int32_t layer;         // -1 outside the layers
     union {
         float eps;           // RMS_NORM, NORM_QUANTIZE
         float scale;         // SCALE
@@ -105,8 +107,7 @@ typedef struct mf_node {
             float eps;
             int32_t head_dim;
         } qk_norm;
-        mf_rope_params rope; // ROPE, ROPE_TABLE
-        int32_t head_dim;    // KV_STORE
+        mf_rope_params rope; // ROPE, ROPE_TABLE, ROPE_STORE
         mf_attention_params attention;
     } u;
     uint8_t device; // index into the assigned devices

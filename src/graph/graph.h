@@ -1,0 +1,104 @@
+// The graph: a pure description of one step, built by a model, changed by passes (graph to graph, each in a file of its own), laid
+// out by the planner and run. Rows, positions, block tables are data of a step under a capacity, never structure.
+#ifndef MF_GRAPH_GRAPH_H
+#define MF_GRAPH_GRAPH_H
+
+#include "base/array.h"
+#include "device/device.h"
+#include "device/registry.h"
+
+typedef struct mf_graph {
+    mf_array(mf_value) values;
+    mf_array(mf_node) nodes; // in an order that respects their sources
+    mf_ref output;           // the value the step is for (logits), [n][MF_DIM_OUTS]
+    int32_t layer;           // what the builder stamps on nodes
+    bool failed;             // sticky: after the first failure builder calls return -1
+    mf_error error;
+} mf_graph;
+
+void mf_graph_free(mf_graph *g); // a zero-initialised graph is empty and ready
+
+// ---- Builder. Each call appends one node (plain operations only: fused ones come from the fuse pass) and returns its value.
+// Shapes are checked; a mismatch, or memory running out, makes the graph failed with the reason and all further calls return -1.
+// `label` names the value in dumps and errors ("attn_out"; the layer is put before it).
+
+mf_ref mf_graph_get_rows(mf_graph *g, const mf_weight *w, const char *label);   // [n_in][ROWS], by the step's tokens
+mf_ref mf_graph_output_rows(mf_graph *g, mf_ref x, const char *label);          // [n][ROWS] -> [n][OUTS]
+mf_ref mf_graph_rms_norm(mf_graph *g, mf_ref x, const mf_weight *w, float eps, const char *label);
+mf_ref mf_graph_qk_norm(mf_graph *g, mf_ref x, const mf_weight *w, float eps, const char *label); // x: [head_dim][heads][ROWS]
+mf_ref mf_graph_matmul(mf_graph *g, const mf_weight *w, mf_ref x, const char *label); // [n_in][R] -> [n_out][R]
+mf_ref mf_graph_add(mf_graph *g, mf_ref a, mf_ref b, const char *label);
+mf_ref mf_graph_add_bias(mf_graph *g, mf_ref a, const mf_weight *bias, const char *label); // bias == NULL: a itself
+mf_ref mf_graph_mul(mf_graph *g, mf_ref a, mf_ref b, const char *label);
+mf_ref mf_graph_scale(mf_graph *g, mf_ref a, float scale, const char *label);
+mf_ref mf_graph_silu(mf_graph *g, mf_ref a, const char *label);
+mf_ref mf_graph_gelu(mf_graph *g, mf_ref a, const char *label);
+mf_ref mf_graph_softmax(mf_graph *g, mf_ref a, const char *label);
+mf_ref mf_graph_concat(mf_graph *g, mf_ref a, mf_ref b, const char *label); // along the innermost dimension
+mf_ref mf_graph_rope_table(mf_graph *g, const mf_rope_params *rope, const char *label);
+mf_ref mf_graph_rope(mf_graph *g, mf_ref x, mf_ref table, const mf_rope_params *rope, const char *label); // x: [head_dim][heads][ROWS]
+mf_ref mf_graph_kv_store(mf_graph *g, mf_ref k, mf_ref v, const char *label);    // both [head_dim][heads_kv][ROWS]
+mf_ref mf_graph_attention(mf_graph *g, mf_ref q, mf_ref stored, const mf_attention_params *p, const char *label); // -> [n_head*head_dim][ROWS]
+
+// Views share storage. heads: [n][R] -> [head_dim][n/head_dim][R]. columns: elements [first, first + n) of each row.
+mf_ref mf_graph_heads(mf_graph *g, mf_ref x, int64_t head_dim, const char *label);
+mf_ref mf_graph_columns(mf_graph *g, mf_ref x, int64_t first, int64_t n, const char *label);
+mf_ref mf_graph_permute(mf_graph *g, mf_ref x, const int axes[4], const char *label); // dimension i of the result is axes[i] of x
+
+// ---- Passes. Each returns false with err and leaves the graph to be freed.
+
+// Puts a quantize node before matmuls whose weights take int8 activations; matmuls of one value share it.
+bool mf_graph_lower(mf_graph *g, mf_error *err);
+
+enum { // what mf_graph_fuse may do; same bytes with or without
+    MF_FUSE_NORM = 1, // rms_norm + quantize
+    MF_FUSE_FFN = 2,  // silu + mul, swiglu + quantize
+    MF_FUSE_QKV = 4,  // matmul + bias, rope + kv_store
+    MF_FUSE_ADD = 8,  // matmul + residual
+    MF_FUSE_ALL = 15,
+};
+bool mf_graph_fuse(mf_graph *g, unsigned what, mf_error *err);
+
+// Gives each node the first device of the list that supports it; refuses the graph naming the node that none supports.
+bool mf_graph_assign(mf_graph *g, const mf_device_list *devices, mf_type kv_type, mf_error *err);
+
+// Orders nodes into groups whose members do not depend on each other: one barrier a group.
+bool mf_graph_schedule(mf_graph *g, mf_error *err);
+
+// What the planner decided: an offset for the storage of every root value, so that values alive together do not overlap.
+typedef struct mf_plan {
+    size_t *offset; // [n_values]; of roots
+    size_t bytes;   // of the whole arena
+    size_t naive;   // what it would be without sharing
+} mf_plan;
+
+// Lays out storage for steps of up to max_rows rows and max_outs output rows.
+bool mf_graph_plan(const mf_graph *g, const mf_device_list *devices, int32_t max_rows, int32_t max_outs, mf_plan *plan, mf_error *err);
+void mf_plan_free(mf_plan *plan);
+
+// ---- Running
+
+typedef struct mf_graph_exec mf_graph_exec; // a graph with its plan and storage
+
+// Takes the graph over (also on failure): plans, allocates. NULL with err.
+mf_graph_exec *mf_graph_exec_new(mf_graph *g, const mf_device_list *devices, int32_t max_rows, int32_t max_outs, int32_t max_cells,
+                                 mf_error *err);
+void mf_graph_exec_free(mf_graph_exec *exec);
+
+// Runs the step; allocates nothing. The output is at mf_graph_exec_output until the next run: n_outs rows of *n floats.
+bool mf_graph_exec_run(mf_graph_exec *exec, const mf_step *step, mf_error *err);
+const float *mf_graph_exec_output(const mf_graph_exec *exec, int64_t *n);
+
+size_t mf_graph_exec_bytes(const mf_graph_exec *exec); // arena and device scratch
+const mf_graph *mf_graph_exec_graph(const mf_graph_exec *exec);
+
+// ---- Reuse: equal parameters mean the same graph.
+
+typedef struct mf_graph_params {
+    mf_type kv_type;
+    uint32_t fuse;         // MF_FUSE_*
+    uint32_t weights;      // version of the weights (changes when they are bound anew)
+    int32_t max_rows, max_outs, max_cells;
+} mf_graph_params;
+
+#endif

@@ -1,0 +1,161 @@
+#include "kv/kv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+struct mf_kv {
+    mf_kv_view view;
+    mf_device *device;
+    size_t bytes;
+    int32_t n_blocks;
+    int32_t *refs; // [n_blocks]
+    int32_t *free; // stack of free blocks; the lowest number on top at first
+    int32_t n_free;
+    int32_t n_shared;
+    uint64_t copies;
+};
+
+static size_t cell_bytes(mf_type type) { return type == MF_TYPE_F16 ? 2 : 4; }
+
+static int32_t blocks_for(int32_t cells) { return (int32_t)(((int64_t)cells + MF_KV_BLOCK - 1) / MF_KV_BLOCK); }
+
+static bool layout(const mf_kv_params *p, mf_kv_view *view, size_t *bytes, mf_error *err) {
+    if (p->type != MF_TYPE_F16 && p->type != MF_TYPE_F32)
+        return mf_fail(err, MF_ERR_UNSUPPORTED, "KV cells of type %s are not supported; f32 and f16 are", mf_type_name(p->type));
+    if (p->n_cells < 1 || p->n_layer < 1 || p->n_head_kv < 1 || p->head_dim < 1)
+        return mf_fail(err, MF_ERR_ARGUMENT, "a KV store of %d cells, %d layers, %d heads of %d", p->n_cells, p->n_layer, p->n_head_kv,
+                       p->head_dim);
+    mf_kv_view v = {.type = p->type, .n_layer = p->n_layer, .n_head_kv = p->n_head_kv, .head_dim = p->head_dim};
+    size_t total;
+    bool fits = mf_mul_size(MF_KV_BLOCK * cell_bytes(p->type), (size_t)p->head_dim, &v.v_offset) &&
+                mf_mul_size(v.v_offset, 2, &v.head_stride) && mf_mul_size(v.head_stride, (size_t)p->n_head_kv, &v.block_stride) &&
+                mf_mul_size(v.block_stride, (size_t)blocks_for(p->n_cells), &v.layer_stride) &&
+                mf_mul_size(v.layer_stride, (size_t)p->n_layer, &total);
+    if (!fits) return mf_fail(err, MF_ERR_LIMIT, "a KV store of %d cells overflows", p->n_cells);
+    *view = v;
+    *bytes = total;
+    return true;
+}
+
+bool mf_kv_bytes(const mf_kv_params *params, size_t *bytes, mf_error *err) {
+    mf_kv_view view;
+    return layout(params, &view, bytes, err);
+}
+
+mf_kv *mf_kv_new(const mf_kv_params *params, mf_device *device, mf_error *err) {
+    mf_kv_view view;
+    size_t bytes;
+    if (!layout(params, &view, &bytes, err)) return NULL;
+    int32_t n = blocks_for(params->n_cells);
+    mf_kv *kv = mf_alloc(1, sizeof *kv);
+    if (!kv) return mf_fail_memory(err, sizeof *kv, "the KV store"), NULL;
+    *kv = (mf_kv){.view = view, .device = device, .bytes = bytes, .n_blocks = n};
+    kv->refs = mf_alloc((size_t)n, sizeof *kv->refs);
+    kv->free = mf_alloc((size_t)n, sizeof *kv->free);
+    kv->view.base = device->class->alloc(device, bytes);
+    if (!kv->refs || !kv->free || !kv->view.base) {
+        mf_fail_memory(err, bytes, "the KV store");
+        mf_kv_free(kv);
+        return NULL;
+    }
+    for (int32_t i = n - 1; i >= 0; i--) kv->free[kv->n_free++] = i;
+    return kv;
+}
+
+void mf_kv_free(mf_kv *kv) {
+    if (!kv) return;
+    if (kv->view.base) kv->device->class->release(kv->device, kv->view.base, kv->bytes);
+    free(kv->refs);
+    free(kv->free);
+    free(kv);
+}
+
+const mf_kv_view *mf_kv_view_of(const mf_kv *kv) { return &kv->view; }
+
+mf_kv_stats mf_kv_stats_get(const mf_kv *kv) {
+    return (mf_kv_stats){kv->n_blocks, kv->n_blocks - kv->n_free, kv->n_shared, kv->copies, kv->bytes};
+}
+
+int32_t mf_kv_free_blocks(const mf_kv *kv) { return kv->n_free; }
+
+static int32_t take(mf_kv *kv) {
+    int32_t block = kv->free[--kv->n_free];
+    kv->refs[block] = 1;
+    return block;
+}
+
+static void refer(mf_kv *kv, int32_t block) {
+    if (++kv->refs[block] == 2) kv->n_shared++;
+}
+
+static void drop(mf_kv *kv, int32_t block) {
+    int32_t refs = --kv->refs[block];
+    if (refs == 1) kv->n_shared--;
+    if (refs == 0) kv->free[kv->n_free++] = block;
+}
+
+static bool shared(const mf_kv *kv, const mf_kv_table *t, int32_t i) {
+    return (size_t)i < t->blocks.len && kv->refs[t->blocks.data[i]] > 1;
+}
+
+int32_t mf_kv_blocks_needed(const mf_kv *kv, const mf_kv_table *table, int32_t first, int32_t n_cells) {
+    int32_t need = blocks_for(n_cells) - (int32_t)table->blocks.len;
+    if (need < 0) need = 0;
+    for (int32_t i = first / MF_KV_BLOCK; i < blocks_for(n_cells); i++) need += shared(kv, table, i);
+    return need;
+}
+
+static void copy_block(mf_kv *kv, int32_t from, int32_t to) {
+    for (int32_t l = 0; l < kv->view.n_layer; l++) {
+        uint8_t *layer = kv->view.base + (size_t)l * kv->view.layer_stride;
+        memcpy(layer + (size_t)to * kv->view.block_stride, layer + (size_t)from * kv->view.block_stride, kv->view.block_stride);
+    }
+    kv->copies++;
+}
+
+bool mf_kv_extend(mf_kv *kv, mf_kv_table *table, int32_t n_cells, mf_error *err) {
+    int32_t need = mf_kv_blocks_needed(kv, table, table->n_cells, n_cells);
+    if (need > kv->n_free)
+        return mf_fail(err, MF_ERR_LIMIT, "the KV cache is full: %d more blocks of %d cells are needed, %d of %d are free", need, MF_KV_BLOCK,
+                       kv->n_free, kv->n_blocks);
+    size_t want = (size_t)blocks_for(n_cells);
+    if (!mf_array_reserve(&table->blocks, want)) return mf_fail_memory(err, want * sizeof(int32_t), "a block table");
+    for (int32_t i = table->n_cells / MF_KV_BLOCK; (size_t)i < table->blocks.len && (size_t)i < want; i++) {
+        if (!shared(kv, table, i)) continue;
+        int32_t own = take(kv);
+        copy_block(kv, table->blocks.data[i], own);
+        drop(kv, table->blocks.data[i]);
+        table->blocks.data[i] = own;
+    }
+    while (table->blocks.len < want) table->blocks.data[table->blocks.len++] = take(kv);
+    if (n_cells > table->n_cells) table->n_cells = n_cells;
+    return true;
+}
+
+void mf_kv_truncate(mf_kv *kv, mf_kv_table *table, int32_t n_cells) {
+    if (n_cells >= table->n_cells) return;
+    if (n_cells < 0) n_cells = 0;
+    while (table->blocks.len > (size_t)blocks_for(n_cells)) drop(kv, table->blocks.data[--table->blocks.len]);
+    table->n_cells = n_cells;
+}
+
+void mf_kv_release(mf_kv *kv, mf_kv_table *table) {
+    mf_kv_truncate(kv, table, 0);
+    free(table->blocks.data);
+    *table = (mf_kv_table){0};
+}
+
+bool mf_kv_share(mf_kv *kv, const mf_kv_table *from, int32_t n_cells, mf_kv_table *to, mf_error *err) {
+    if (to->n_cells || n_cells < 0 || n_cells > from->n_cells)
+        return mf_fail(err, MF_ERR_ARGUMENT, "sharing %d of %d cells with a table of %d", n_cells, from->n_cells, to->n_cells);
+    size_t n = (size_t)blocks_for(n_cells);
+    if (!mf_array_reserve(&to->blocks, n)) return mf_fail_memory(err, n * sizeof(int32_t), "a block table");
+    for (size_t i = 0; i < n; i++) {
+        refer(kv, from->blocks.data[i]);
+        to->blocks.data[to->blocks.len++] = from->blocks.data[i];
+    }
+    to->n_cells = n_cells;
+    return true;
+}

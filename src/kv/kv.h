@@ -1,0 +1,55 @@
+// The paged KV store: blocks of 64 cells over all layers, a free list, reference counts, and a block table for each sequence.
+#ifndef MF_KV_KV_H
+#define MF_KV_KV_H
+
+#include "base/array.h"
+#include "device/device.h"
+
+typedef struct mf_kv mf_kv;
+
+typedef struct mf_kv_params {
+    mf_type type; // of the cells: F32 or F16
+    int32_t n_layer, n_head_kv, head_dim;
+    int32_t n_cells; // in all; rounded up to whole blocks
+} mf_kv_params;
+
+// A sequence's cells: cell c is slot c % 64 of block blocks.data[c / 64]. Zero-initialised is empty.
+typedef struct mf_kv_table {
+    mf_array(int32_t) blocks;
+    int32_t n_cells; // cells in use
+} mf_kv_table;
+
+typedef struct mf_kv_stats {
+    int32_t blocks_total, blocks_used, blocks_shared; // shared: with more than one reference
+    uint64_t copies;                                  // copies on write
+    size_t bytes;
+} mf_kv_stats;
+
+// Bytes that mf_kv_new will allocate for these parameters; false with err when they make no sense or overflow.
+bool mf_kv_bytes(const mf_kv_params *params, size_t *bytes, mf_error *err);
+
+// The store, in the device's memory. NULL with err. A cell type other than F32 or F16 is refused by name.
+mf_kv *mf_kv_new(const mf_kv_params *params, mf_device *device, mf_error *err);
+void mf_kv_free(mf_kv *kv); // NULL is fine
+
+const mf_kv_view *mf_kv_view_of(const mf_kv *kv);
+mf_kv_stats mf_kv_stats_get(const mf_kv *kv);
+int32_t mf_kv_free_blocks(const mf_kv *kv);
+
+// Blocks that a table lacks to hold n_cells cells and to write from cell `first` on (shared blocks there must be copied).
+int32_t mf_kv_blocks_needed(const mf_kv *kv, const mf_kv_table *table, int32_t first, int32_t n_cells);
+
+// Makes a table hold n_cells cells, all of them from the present end on writable by this sequence alone: takes free blocks, and
+// copies the block the end is in when it is shared. All or nothing; false with err (MF_ERR_LIMIT: the cache is full).
+bool mf_kv_extend(mf_kv *kv, mf_kv_table *table, int32_t n_cells, mf_error *err);
+
+// Drops the cells from n_cells on; blocks no longer needed are given back.
+void mf_kv_truncate(mf_kv *kv, mf_kv_table *table, int32_t n_cells);
+
+// Gives all blocks back and frees the table.
+void mf_kv_release(mf_kv *kv, mf_kv_table *table);
+
+// Makes `to` (empty) share the first n_cells cells of `from` by reference. False when memory is out.
+bool mf_kv_share(mf_kv *kv, const mf_kv_table *from, int32_t n_cells, mf_kv_table *to, mf_error *err);
+
+#endif
