@@ -90,8 +90,7 @@ void mf_attention_finish(const float *state, float *out, int32_t head_dim);
 
 size_t mf_attention_scratch_floats(int32_t n_group, int32_t head_dim);
 
-// Layout of a row of int8 activations, for n values. The parts follow each other: q int8[n]; then for A8_32 d float[n/32],
-// s float[n/32], asum int32[n/32]; for A8_256 d float[n/256], asum int16[n/16] (sums of each 16). Rounded up to 64 bytes, plus 64 so
+// Bytes of a row of n activations in a format; the parts of an int8 row are in backend/cpu/act.h. Rounded up to 64 bytes, plus 64 so
 // that rows of a power of two do not meet in one cache set.
 size_t mf_act_row_bytes(mf_format format, int64_t n);
 

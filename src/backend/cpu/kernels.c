@@ -1,0 +1,70 @@
+// The kernel table: its rows and which of them this machine can run.
+#include "backend/cpu/kernels.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backend/cpu/rows.h"
+
+static bool always(const mf_cpu_features *f) {
+    (void)f;
+    return true;
+}
+
+#if defined(__x86_64__)
+static bool has_avx2(const mf_cpu_features *f) { return f->avx2; }
+static bool has_avx512(const mf_cpu_features *f) { return f->avx512 && f->avx512vnni; }
+#endif
+
+// Worst first: each row begins as a copy of the one above it here.
+static const struct {
+    const char *name;
+    bool (*usable)(const mf_cpu_features *f);
+    void (*matmul)(mf_kernels *k);
+    void (*vector)(mf_kernels *k);
+} levels[] = {
+    {"scalar", always, mf_matmul_scalar, mf_vector_scalar},
+#if defined(__x86_64__)
+    {"avx2", has_avx2, mf_matmul_avx2, mf_vector_avx2},
+    {"avx512", has_avx512, mf_matmul_avx512, mf_vector_avx512},
+#endif
+};
+
+#define LEVELS ((int)(sizeof levels / sizeof levels[0]))
+
+static mf_kernels table[LEVELS];
+static const mf_kernels *best_first[LEVELS + 1];
+static pthread_once_t filled = PTHREAD_ONCE_INIT;
+
+static void fill(void) {
+    for (int i = 0; i < LEVELS; i++) {
+        mf_kernels *k = &table[i];
+        if (i > 0) *k = table[i - 1];
+        k->name = levels[i].name;
+        k->usable = levels[i].usable;
+        levels[i].matmul(k);
+        levels[i].vector(k);
+        best_first[LEVELS - 1 - i] = k;
+    }
+}
+
+const mf_kernels *const *mf_kernels_all(void) {
+    pthread_once(&filled, fill);
+    return best_first;
+}
+
+const mf_kernels *mf_kernels_choose(const char *name, mf_error *err) {
+    const mf_cpu_features *features = mf_cpu_features_get();
+    const bool any = !name || !*name;
+    char usable[128] = "";
+    for (const mf_kernels *const *k = mf_kernels_all(); *k; k++) {
+        if (!(*k)->usable(features)) continue;
+        if (any || strcmp((*k)->name, name) == 0) return *k;
+        const size_t len = strlen(usable);
+        snprintf(usable + len, sizeof usable - len, "%s%s", len ? ", " : "", (*k)->name);
+    }
+    mf_fail(err, MF_ERR_ARGUMENT, "kernel set '%.32s' is unknown or not usable on this processor; usable: %s",
+            any ? "" : name, usable);
+    return NULL;
+}
