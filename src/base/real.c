@@ -1,5 +1,6 @@
 #include "base/real.h"
 
+#include "base/exp_constants.h"
 #include "base/fma.h"
 #include "base/half.h"
 
@@ -8,26 +9,23 @@
 // The double functions use nothing but IEEE + - * /, which round the same on every machine; INFINITY and NAN are all that is
 // taken from math.h.
 
-// exp in float. The polynomial is a minimax fit (iterated weighted least squares) of (exp(r) - 1 - r) / r^2 over |r| <= ln 2 / 2
-// with the relative error of exp as its weight: 2^-28.3 before the coefficients are rounded to float.
+// exp in float; the steps are the definition, which the vector kernels repeat.
 float mf_exp(float x) {
-    const float log2_e = 0x1.715476p+0f, ln2_high = 0x1.62e43p-1f, ln2_low = -0x1.05c61p-29f, round = 0x1.8p23f;
-    const float largest = 0x1.62e42ep+6f;     // the last x whose exp is finite
-    float shifted = mf_fma(x, log2_e, round); // the low bits of its fraction are n, x / ln 2 rounded to even
-    float n = shifted - round;
-    float r = mf_fma(n, -ln2_high, x);
-    r = mf_fma(n, -ln2_low, r);
-    float p = 0x1.6a23f4p-10f;
-    p = mf_fma(p, r, 0x1.123a00p-7f);
-    p = mf_fma(p, r, 0x1.5558f2p-5f);
-    p = mf_fma(p, r, 0x1.555492p-3f);
-    p = mf_fma(p, r, 0x1.fffffcp-2f);
+    float shifted = mf_fma(x, MF_EXP_LOG2_E, MF_EXP_ROUND); // the low bits of its fraction are n, x / ln 2 rounded to even
+    float n = shifted - MF_EXP_ROUND;
+    float r = mf_fma(n, -MF_EXP_LN2_HIGH, x);
+    r = mf_fma(n, -MF_EXP_LN2_LOW, r);
+    float p = MF_EXP_C6;
+    p = mf_fma(p, r, MF_EXP_C5);
+    p = mf_fma(p, r, MF_EXP_C4);
+    p = mf_fma(p, r, MF_EXP_C3);
+    p = mf_fma(p, r, MF_EXP_C2);
     p = mf_fma(p, r, 1.0f);
     p = mf_fma(p, r, 1.0f);
     // n goes straight into the exponent: the shift throws away all of `shifted` but n, and the result is a normal number.
     float y = mf_bits_f32(mf_f32_bits(p) + (mf_f32_bits(shifted) << 23));
-    y = x < -87.0f ? 0.0f : y;
-    y = x > largest ? INFINITY : y;
+    y = x < MF_EXP_SMALLEST ? 0.0f : y;
+    y = x > MF_EXP_LARGEST ? INFINITY : y;
     return x != x ? x : y;
 }
 
