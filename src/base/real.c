@@ -29,7 +29,7 @@ float mf_exp(float x) {
     return x != x ? x : y;
 }
 
-float mf_log(float x) { return (float)mf_log64(x); }
+float mf_log32(float x) { return (float)mf_log64(x); }
 
 static uint64_t bits_of(double x) {
     uint64_t bits;

@@ -9,7 +9,7 @@
 float mf_exp(float x);
 
 // log(x) in float for x > 0; -infinity at 0, NaN below.
-float mf_log(float x);
+float mf_log32(float x);
 
 // Double versions for tables that are made once per step or load (rope frequencies and angles, sampler thresholds): error under
 // 2 ulp; |x| <= 2^30 for sin and cos.
