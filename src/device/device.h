@@ -53,9 +53,9 @@ typedef struct mf_device_class {
     bool (*weight_prepare)(mf_device *device, mf_weight *weight, bool *mapped_in_use, mf_error *err);
     void (*weight_release)(mf_device *device, mf_weight *weight);
 
-    // Bytes of working memory the device keeps for steps of up to max_rows rows over contexts of up to max_cells cells, and
-    // the reservation itself (once, before the first run; a larger one replaces a smaller).
-    size_t (*scratch_bytes)(const mf_device *device, const mf_program *program, int32_t max_rows, int32_t max_cells);
+    // Bytes of working memory the device keeps for steps of this program, and the reservation itself (before the first run; a
+    // larger one replaces a smaller, and programs share it).
+    size_t (*scratch_bytes)(const mf_device *device, const mf_program *program);
     bool (*reserve)(mf_device *device, size_t bytes, mf_error *err);
 
     // Runs nodes [first, first + count). Allocates nothing. A row that turns non-finite is reported in step->row_error, not as

@@ -144,6 +144,7 @@ typedef struct mf_program {
     const mf_value *values;
     const mf_node *nodes;
     int32_t n_values, n_nodes;
+    int32_t max_rows, max_cells; // what it was laid out for
     void *const *storage;
 } mf_program;
 

@@ -21,10 +21,11 @@ static bool reserve(mf_graph_exec *e, int32_t max_cells, mf_error *err) {
     e->storage = mf_alloc(e->graph.values.len, sizeof *e->storage);
     if (!e->arena || !e->storage) return mf_fail_memory(err, e->plan.bytes, "activations");
     for (size_t v = 0; v < e->graph.values.len; v++) e->storage[v] = (char *)e->arena + e->plan.offset[v];
-    e->program = (mf_program){e->graph.values.data, e->graph.nodes.data, (int32_t)e->graph.values.len, (int32_t)e->graph.nodes.len, e->storage};
+    e->program = (mf_program){e->graph.values.data, e->graph.nodes.data, (int32_t)e->graph.values.len, (int32_t)e->graph.nodes.len,
+                              e->max_rows, max_cells, e->storage};
     for (int32_t d = 0; d < e->devices.n; d++) {
         mf_device *device = e->devices.device[d];
-        size_t bytes = device->class->scratch_bytes(device, &e->program, e->max_rows, max_cells);
+        size_t bytes = device->class->scratch_bytes(device, &e->program);
         if (!device->class->reserve(device, bytes, err)) return false;
         e->scratch += bytes;
     }

@@ -18,8 +18,8 @@ typedef struct mf_matrix {
 
 // Outputs [16*panel0, min(16*panel1, n_out)) of n_rows rows. act: rows of the format that goes with the type, act_stride bytes
 // apart; dst[r][n] is dst_stride floats apart and is written only at the outputs named.
-typedef void mf_matmul_fn(const mf_matrix *w, const void *act, size_t act_stride, int32_t n_rows, int32_t panel0, int32_t panel1,
-                          float *dst, size_t dst_stride);
+typedef void mf_matmul_fn(const mf_matrix *w, const void *act, size_t act_stride, int32_t n_rows, int32_t panel0,
+                          int32_t panel1, float *dst, size_t dst_stride);
 
 // A piece of attention: the query rows [0, n_rows) of one sequence against splits [split0, split1) of 256 cells, for the
 // n_group query heads that share KV head `kv_head`.
@@ -28,16 +28,16 @@ typedef struct mf_attention_piece {
     const int32_t *table; // the sequence's blocks
     int32_t layer, kv_head;
     int32_t n_rows, n_group;
-    const float *q;       // row r, head g of the group at q + r * q_stride + g * head_dim (floats)
+    const float *q; // row r, head g of the group at q + r * q_stride + g * head_dim (floats)
     size_t q_stride;
-    const int32_t *cell;  // [n_rows] the last cell each row sees, ascending
+    const int32_t *cell; // [n_rows] the last cell each row sees, ascending
     int32_t split0, split1;
     float scale, softcap;
     int32_t window;
     // Where the merged result of these splits goes. State (row r, head g) at state + (r * n_group + g) * (head_dim + 2): M, L,
     // then O. A row that sees no cell of these splits gets L = 0 and nothing else.
     float *state;
-    float *scratch;       // mf_attention_scratch_floats() floats of this worker
+    float *scratch; // mf_attention_scratch_floats() floats of this worker
 } mf_attention_piece;
 
 #define MF_ATTENTION_SPLIT 256 // cells
@@ -65,7 +65,8 @@ typedef struct mf_kernels {
     void (*swiglu)(const float *gate, const float *up, float *out, int64_t n);
 
     // Rotates n_head heads of head_dim channels, of which the first n_dims turn; table: n_dims/2 pairs (cos, sin).
-    void (*rope)(const float *x, const float *table, float *out, int32_t n_head, int32_t head_dim, int32_t n_dims, bool interleaved);
+    void (*rope)(const float *x, const float *table, float *out, int32_t n_head, int32_t head_dim, int32_t n_dims,
+                 bool interleaved);
 
     // Writes one row's K and V ([n_head_kv][head_dim] floats each) of a layer into slot (0-63) of a block.
     void (*kv_store)(const mf_kv_view *kv, int32_t layer, int32_t block, int32_t slot, const float *k, const float *v);

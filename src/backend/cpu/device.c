@@ -1,0 +1,113 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "backend/cpu/device.h"
+#include "base/cpu.h"
+#include "base/mem.h"
+
+#define HUGE_PAGE ((size_t)2 << 20)
+
+static void cpu_close(mf_device *device) {
+    cpu_device *d = (cpu_device *)device;
+    if (!d) return;
+    mf_cpu_release(device, d->scratch.memory, d->scratch.bytes);
+    mf_pool_free(d->pool);
+    free(d);
+}
+
+static mf_device *cpu_open(const mf_device_options *options, mf_error *err) {
+    const mf_kernels *k = mf_kernels_choose(options->cpu_row, err);
+    if (!k) return NULL;
+    int n = options->n_threads > 0 ? options->n_threads : mf_cpu_default_threads();
+    cpu_device *d = mf_alloc(1, sizeof *d);
+    if (!d) return mf_fail_memory(err, sizeof *d, "the CPU device"), NULL;
+    d->device.class = &mf_cpu_device_class;
+    d->k = k;
+    d->pool = mf_pool_new(n, err);
+    if (!d->pool) return cpu_close(&d->device), NULL;
+    snprintf(d->description, sizeof d->description, "cpu (%s, %d thread%s)", k->name, n, n == 1 ? "" : "s");
+    return &d->device;
+}
+
+static const char *cpu_describe(const mf_device *device) { return ((const cpu_device *)device)->description; }
+
+static int cpu_n_threads(const mf_device *device) { return mf_pool_size(((const cpu_device *)device)->pool); }
+
+static bool cell_type(mf_type type) { return type == MF_TYPE_F32 || type == MF_TYPE_F16; }
+
+static bool decodable(const mf_op_types *t) {
+    const mf_type_info *info = mf_type_info_of(t->weight);
+    return info && info->decode;
+}
+
+static bool vector_type(mf_type type) { return type == MF_TYPE_F32 || type == MF_TYPE_F16 || type == MF_TYPE_BF16; }
+
+static bool int8_format(mf_format format) { return format == MF_FORMAT_A8_32 || format == MF_FORMAT_A8_256; }
+
+static bool cpu_supports(const mf_device *device, mf_op op, const mf_op_types *t) {
+    const cpu_device *d = (const cpu_device *)device;
+    bool plain = t->src == MF_FORMAT_F32 && t->dst == MF_FORMAT_F32;
+    switch (op) {
+    case MF_OP_GET_ROWS: return t->dst == MF_FORMAT_F32 && (!t->has_weight || decodable(t));
+    case MF_OP_MATMUL:
+        return t->has_weight && (unsigned)t->weight < MF_TYPE_LIMIT && d->k->matmul[t->weight] &&
+               t->src == mf_format_for_weight(t->weight);
+    case MF_OP_RMS_NORM:
+    case MF_OP_QK_NORM: return plain && t->has_weight && vector_type(t->weight);
+    case MF_OP_ADD: return plain && (!t->has_weight || vector_type(t->weight));
+    case MF_OP_KV_STORE:
+    case MF_OP_ROPE_STORE:
+    case MF_OP_ATTENTION: return plain && cell_type(t->kv);
+    case MF_OP_QUANTIZE:
+    case MF_OP_SWIGLU_QUANTIZE: return t->src == MF_FORMAT_F32 && int8_format(t->dst);
+    case MF_OP_NORM_QUANTIZE:
+        return t->src == MF_FORMAT_F32 && int8_format(t->dst) && t->has_weight && vector_type(t->weight);
+    case MF_OP_COUNT: return false;
+    default: return plain;
+    }
+}
+
+static size_t cpu_row_bytes(const mf_device *device, mf_format format, int64_t n) {
+    (void)device;
+    return format == MF_FORMAT_F32 ? (size_t)n * sizeof(float) : mf_act_row_bytes(format, n);
+}
+
+// Large storage comes zeroed from the system on a huge page's boundary, in huge pages where there are any.
+void *mf_cpu_alloc(mf_device *device, size_t bytes) {
+    (void)device;
+    size_t padded;
+    if (!mf_add_size(bytes, HUGE_PAGE, &padded)) return NULL;
+    char *p = mmap(NULL, padded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) return NULL;
+    size_t head = mf_align_up((size_t)p, HUGE_PAGE) - (size_t)p;
+    if (head) munmap(p, head);
+    size_t page = 4096, keep = mf_align_up(bytes ? bytes : 1, page);
+    if (padded - head > keep) munmap(p + head + keep, padded - head - keep);
+    if (bytes >= HUGE_PAGE) madvise(p + head, keep, MADV_HUGEPAGE);
+    return p + head;
+}
+
+void mf_cpu_release(mf_device *device, void *ptr, size_t bytes) {
+    (void)device;
+    if (ptr) munmap(ptr, mf_align_up(bytes ? bytes : 1, 4096));
+}
+
+const mf_device_class mf_cpu_device_class = {
+    .name = "cpu",
+    .open = cpu_open,
+    .close = cpu_close,
+    .describe = cpu_describe,
+    .n_threads = cpu_n_threads,
+    .supports = cpu_supports,
+    .row_bytes = cpu_row_bytes,
+    .alloc = mf_cpu_alloc,
+    .release = mf_cpu_release,
+    .weight_bytes = mf_cpu_weight_bytes,
+    .weight_prepare = mf_cpu_weight_prepare,
+    .weight_release = mf_cpu_weight_release,
+    .scratch_bytes = mf_cpu_scratch_bytes,
+    .reserve = mf_cpu_reserve,
+    .run = mf_cpu_run_span,
+    .measure = mf_cpu_measure,
+};
