@@ -14,5 +14,6 @@ void mf_matmul_avx512(mf_kernels *k);
 void mf_vector_scalar(mf_kernels *k);
 void mf_vector_avx2(mf_kernels *k);
 void mf_vector_avx512(mf_kernels *k);
+void mf_vector_neon(mf_kernels *k);
 
 #endif
