@@ -33,14 +33,13 @@ static uint8_t *make(size_t *size) {
 
 // Opens an own allocation of the exact size.
 static bool try(const uint8_t *data, size_t size) {
-    static volatile uint64_t sink;
     uint8_t *copy = malloc(size ? size : 1);
     assert_non_null(copy);
     memcpy(copy, data, size);
     mf_error err = {0};
     mf_gguf *file = mf_gguf_open_memory(copy, size, &err);
     if (file)
-        sink += ggufwalk(file);
+        ggufwalk(file);
     else
         assert_true(err.code != MF_OK && err.text[0] != 0);
     const bool opened = file != NULL;

@@ -57,11 +57,13 @@ static inline uint64_t ggufwalk_tensor(const mf_gguf *file, const mf_gguf_tensor
     return sum + t->ne[0] + t->ne[3];
 }
 
-static inline uint64_t ggufwalk(const mf_gguf *file) {
+static inline void ggufwalk(const mf_gguf *file) {
     uint64_t sum = mf_gguf_version(file) + mf_gguf_alignment(file) + mf_gguf_n_parts(file) + mf_gguf_file_size(file);
     for (size_t i = 0; i < mf_gguf_n_values(file); i++) sum += ggufwalk_value(file, mf_gguf_value_at(file, i));
     for (size_t i = 0; i < mf_gguf_n_tensors(file); i++) sum += ggufwalk_tensor(file, mf_gguf_tensor_at(file, i));
-    return sum + (mf_gguf_find_tensor(file, "no such tensor") != NULL);
+    sum += mf_gguf_find_tensor(file, "no such tensor") != NULL;
+    volatile uint64_t kept = sum; // so that no read is left out
+    (void)kept;
 }
 
 #endif
