@@ -46,16 +46,17 @@ static void attend_split(const mf_attention_piece *p, const float *q, int32_t sp
     const mf_kv_view *kv = p->kv;
     int32_t head_dim = kv->head_dim;
     const int32_t *table = p->table + (int64_t)split * (MF_ATTENTION_SPLIT / MF_KV_BLOCK);
-    float m = -INFINITY;
+    float largest[MF_LANES], l[MF_LANES] = {0};
+    for (int j = 0; j < MF_LANES; j++) largest[j] = -INFINITY;
     for (int32_t c = range.begin; c < range.end; c++) {
         const uint8_t *part = mf_kv_part(kv, p->layer, table[c / MF_KV_BLOCK], p->kv_head);
         float s = 0.0f;
         for (int32_t d = 0; d < head_dim; d++)
             s = mf_fma(q[d], get_cell(part, kv->type, mf_kv_k_index(head_dim, c % MF_KV_BLOCK, d)), s);
         score[c] = p->softcap > 0.0f ? softcapped(s, p->softcap) : s;
-        m = mf_larger(score[c], m);
+        largest[c % MF_LANES] = mf_larger(score[c], largest[c % MF_LANES]);
     }
-    float l[MF_LANES] = {0};
+    float m = mf_fold_max(largest);
     float *o = state + 2;
     for (int32_t d = 0; d < head_dim; d++) o[d] = 0.0f;
     for (int32_t c = range.begin; c < range.end; c++) {

@@ -1,0 +1,225 @@
+// Attention: every row of the table against the reference, and the promises of docs/arithmetic.md about pieces: they may be cut by
+// rows and by splits without a changed bit.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "checkkernels/checkkernels.h"
+
+typedef struct shape {
+    mf_type type;
+    int32_t head_dim, n_group, n_rows, last; // last: the last row's cell
+    int32_t window;
+    float softcap;
+    check_kind kind;
+} shape;
+
+typedef struct scene {
+    mf_kv_view kv;
+    mf_attention_piece piece;
+    int32_t table[64], cell[MF_ATTENTION_ROWS];
+    size_t state_floats; // of the whole piece
+} scene;
+
+enum {
+    HEADS = 2,
+    LAYERS = 2,
+    SPLIT_BLOCKS = MF_ATTENTION_SPLIT / MF_KV_BLOCK
+};
+
+static int32_t splits_of(int32_t cell) { return cell / MF_ATTENTION_SPLIT + 1; }
+
+// A cache whose blocks lie in random order, all NaN but for the cells of the sequence.
+static void make_cache(check *c, scene *s, const shape *sh) {
+    int32_t n_blocks = sh->last / MF_KV_BLOCK + 1, head_dim = sh->head_dim;
+    size_t part = MF_KV_BLOCK * (size_t)head_dim * (sh->type == MF_TYPE_F16 ? 2 : 4);
+    s->kv = (mf_kv_view){.type = sh->type,
+                         .n_layer = LAYERS,
+                         .n_head_kv = HEADS,
+                         .head_dim = head_dim,
+                         .head_stride = 2 * part,
+                         .v_offset = part};
+    s->kv.layer_stride = HEADS * s->kv.head_stride;
+    s->kv.block_stride = LAYERS * s->kv.layer_stride;
+    size_t bytes = (size_t)(n_blocks + 1) * s->kv.block_stride;
+    s->kv.base = check_buffer(c, bytes);
+    memset(s->kv.base, 0xff, bytes);
+    for (int32_t i = 0; i < n_blocks; i++) s->table[i] = i;
+    for (int32_t i = n_blocks - 1; i > 0; i--) {
+        int32_t j = check_below(c, i + 1), t = s->table[i];
+        s->table[i] = s->table[j];
+        s->table[j] = t;
+    }
+    for (int32_t i = 0; i < n_blocks; i++) s->table[i]++; // block 0 is nobody's
+    size_t n = HEADS * (size_t)head_dim;
+    float *k = check_float_buffer(c, n), *v = check_float_buffer(c, n);
+    for (int32_t cell = 0; cell <= sh->last; cell++) {
+        check_fill(c, k, n, sh->kind);
+        check_fill(c, v, n, sh->kind);
+        c->ref->kv_store(&s->kv, 1, s->table[cell / MF_KV_BLOCK], cell % MF_KV_BLOCK, k, v);
+    }
+}
+
+static void make_scene(check *c, scene *s, const shape *sh) {
+    make_cache(c, s, sh);
+    size_t queries = (size_t)(sh->n_rows * sh->n_group), head_dim = (size_t)sh->head_dim;
+    size_t stride = (size_t)sh->n_group * head_dim + 5;
+    float *q = check_float_buffer(c, (size_t)sh->n_rows * stride);
+    check_fill(c, q, (size_t)sh->n_rows * stride, sh->kind);
+    // Mostly neighbouring cells, as in a prefill; sometimes far apart.
+    for (int32_t r = sh->n_rows - 1, cell = sh->last; r >= 0; r--) {
+        s->cell[r] = cell;
+        int32_t step = check_below(c, 8) ? 1 : check_below(c, 300);
+        cell = cell > step ? cell - step : 0;
+    }
+    s->state_floats = queries * (head_dim + 2);
+    s->piece = (mf_attention_piece){
+        .kv = &s->kv,
+        .table = s->table,
+        .layer = 1,
+        .kv_head = check_below(c, HEADS),
+        .n_rows = sh->n_rows,
+        .n_group = sh->n_group,
+        .q = q,
+        .q_stride = stride,
+        .cell = s->cell,
+        .split0 = 0,
+        .split1 = splits_of(sh->last),
+        .scale = 1.0f / sqrtf((float)head_dim),
+        .softcap = sh->softcap,
+        .window = sh->window,
+        .scratch = check_float_buffer(c, mf_attention_scratch_floats(sh->n_group, sh->head_dim)),
+    };
+}
+
+static float *run_piece(check *c, const mf_kernels *k, const mf_attention_piece *piece, size_t state_floats) {
+    mf_attention_piece p = *piece;
+    p.state = check_float_buffer(c, state_floats);
+    memset(p.state, 0x55, state_floats * sizeof *p.state);
+    memset(p.scratch, 0xff, mf_attention_scratch_floats(p.n_group, p.kv->head_dim) * sizeof *p.scratch);
+    k->attention(&p);
+    return p.state;
+}
+
+static void describe(char *out, size_t size, const shape *s) {
+    snprintf(out, size, "%s, head_dim %d, group %d, %d rows, last cell %d, window %d, softcap %g, %s",
+             s->type == MF_TYPE_F16 ? "f16" : "f32", s->head_dim, s->n_group, s->n_rows, s->last, s->window,
+             (double)s->softcap, check_kind_name(s->kind));
+}
+
+// The first split alone or a few, then the others one by one, merged in order.
+static void check_cut_by_splits(check *c, const scene *s, const float *whole, const char *what) {
+    int32_t n = s->piece.split1, head_dim = s->kv.head_dim;
+    size_t queries = (size_t)(s->piece.n_rows * s->piece.n_group);
+    mf_attention_piece p = s->piece;
+    p.split1 = n > 1 ? 1 + check_below(c, n - 1) : 1;
+    float *state = run_piece(c, c->row, &p, s->state_floats);
+    while (p.split1 < n) {
+        p.split0 = p.split1++;
+        float *later = run_piece(c, c->row, &p, s->state_floats);
+        for (size_t q = 0; q < queries; q++)
+            mf_attention_merge(state + q * (size_t)(head_dim + 2), later + q * (size_t)(head_dim + 2), head_dim);
+    }
+    check_floats(c, whole, state, s->state_floats, "%s, cut by splits", what);
+}
+
+static void check_cut_by_rows(check *c, const scene *s, const float *whole, const char *what) {
+    size_t row_floats = s->state_floats / (size_t)s->piece.n_rows;
+    for (int32_t r = 0; r < s->piece.n_rows;) {
+        mf_attention_piece p = s->piece;
+        p.n_rows = 1 + check_below(c, s->piece.n_rows - r);
+        p.q += (size_t)r * p.q_stride;
+        p.cell += r;
+        size_t floats = (size_t)p.n_rows * row_floats;
+        float *part = run_piece(c, c->row, &p, floats);
+        check_floats(c, whole + (size_t)r * row_floats, part, floats, "%s, rows from %d alone", what, r);
+        r += p.n_rows;
+    }
+}
+
+static void check_shape(check *c, const shape *sh) {
+    scene s;
+    char what[200];
+    describe(what, sizeof what, sh);
+    make_scene(c, &s, sh);
+    float *ref = run_piece(c, c->ref, &s.piece, s.state_floats), *got = run_piece(c, c->row, &s.piece, s.state_floats);
+    check_floats(c, ref, got, s.state_floats, "%s", what);
+    if (sh->kind == CHECK_PLAIN)
+        for (size_t i = 0; i < s.state_floats; i++)
+            if (!check_true(c, isfinite(got[i]), "%s: not finite at %zu", what, i)) break;
+    check_cut_by_splits(c, &s, got, what);
+    check_cut_by_rows(c, &s, got, what);
+    mf_attention_piece p = s.piece;
+    p.split0 = check_below(c, p.split1);
+    ref = run_piece(c, c->ref, &p, s.state_floats), got = run_piece(c, c->row, &p, s.state_floats);
+    check_floats(c, ref, got, s.state_floats, "%s, splits from %d", what, p.split0);
+    check_free_buffers(c);
+}
+
+void check_attention(check *c) {
+    if (!check_begin(c, "attention")) return;
+    static const int32_t dims[] = {16, 64, 80, 96, 128, 256, 2, 30, 100};
+    static const int32_t windows[] = {0, 0, 0, 1, 7, 64, 100, 513};
+    enum {
+        DIMS = sizeof dims / sizeof *dims,
+        WINDOWS = sizeof windows / sizeof *windows,
+        SHAPES = 180
+    };
+    for (int i = 0; i < SHAPES; i++) {
+        shape sh = {
+            .type = check_below(c, 3) ? MF_TYPE_F16 : MF_TYPE_F32,
+            .head_dim = dims[i % DIMS],
+            .n_group = 1 + check_below(c, 8),
+            .n_rows = 1 + check_below(c, MF_ATTENTION_ROWS),
+            .last = check_below(c, check_below(c, 4) ? 80 : 1500),
+            .window = windows[check_below(c, WINDOWS)],
+            .softcap = check_below(c, 4) ? 0.0f : 30.0f,
+            .kind = check_below(c, 2) ? CHECK_PLAIN : (check_kind)check_below(c, CHECK_KINDS),
+        };
+        if (sh.head_dim * sh.n_group * sh.n_rows > 2048) sh.last %= 400;
+        check_shape(c, &sh);
+    }
+    check_end(c);
+}
+
+static void run_bench(void *arg) {
+    const struct {
+        const mf_kernels *k;
+        const mf_attention_piece *p;
+    } *b = arg;
+    b->k->attention(b->p);
+}
+
+static void bench_shape(check *c, const char *name, const shape *sh) {
+    scene s;
+    make_scene(c, &s, sh);
+    for (int32_t r = 0; r < sh->n_rows; r++) s.cell[r] = sh->last - (sh->n_rows - 1 - r);
+    s.piece.state = check_float_buffer(c, s.state_floats);
+    struct {
+        const mf_kernels *k;
+        const mf_attention_piece *p;
+    } bench = {c->row, &s.piece};
+    double seconds = check_time(run_bench, &bench);
+    double flop = 4.0 * sh->head_dim * sh->n_group * sh->n_rows * (double)(sh->last + 1);
+    double bytes = 2.0 * sh->head_dim * (double)(sh->last + 1) * (sh->type == MF_TYPE_F16 ? 2 : 4);
+    printf("  attention %-7s %s, head_dim %3d, group %d, %5d cells: %7.1f GFLOP/s, %6.2f GB/s of cells\n", name,
+           sh->type == MF_TYPE_F16 ? "f16" : "f32", sh->head_dim, sh->n_group, sh->last + 1, flop / seconds * 1e-9,
+           bytes / seconds * 1e-9);
+    check_free_buffers(c);
+}
+
+void bench_attention(check *c) {
+    if (!check_begin(c, "attention")) return;
+    static const int32_t groups[] = {1, 3, 7};
+    static const int32_t dims[] = {64, 128, 256};
+    for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
+        for (size_t d = 0; d < sizeof dims / sizeof *dims; d++) {
+            shape sh = {.type = MF_TYPE_F16, .head_dim = dims[d], .n_group = groups[g], .kind = CHECK_PLAIN};
+            sh.n_rows = MF_ATTENTION_ROWS, sh.last = 511;
+            bench_shape(c, "prefill", &sh);
+            sh.n_rows = 1, sh.last = 4095;
+            bench_shape(c, "decode", &sh);
+        }
+    }
+    check_end(c);
+}
