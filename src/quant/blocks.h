@@ -1,6 +1,6 @@
 // The block formats as they lie in a file: little-endian, no padding, alignment 1. Bit layouts are ggml's; a value's formula
-// stands with its struct. f16 fields are raw bits (mf_f16_to_f32). Nibble i of a 16-byte group of 32 values: value i is the low
-// half of byte i, value i + 16 its high half.
+// stands with its struct. f16 fields are raw bits (mf_f16_to_f32). 32 nibbles in 16 bytes: value i is the low half of byte i,
+// value i + 16 its high half.
 #ifndef MF_QUANT_BLOCKS_H
 #define MF_QUANT_BLOCKS_H
 
@@ -113,8 +113,8 @@ typedef MF_BLOCK mf_block_q6_k {
 mf_block_q6_k;
 _Static_assert(sizeof(mf_block_q6_k) == 210, "Q6_K");
 
-// 8 groups of 32. value = (d * (sc - 32)) * table[q]; of group g: sc = nibble g % 2 of scales_l[g / 2] with bits 2g, 2g + 1 of
-// scales_h above it. q: nibbles of qs[16g .. 16g + 15].
+// 8 groups of 32. value = (d * (sc - 32)) * table[q]; of group g: sc = nibble g % 2 of scales_l[g / 2] with bits 2g and
+// 2g + 1 of scales_h above it. q: nibbles of qs[16g .. 16g + 15].
 typedef MF_BLOCK mf_block_iq4_xs {
     uint16_t d;
     uint16_t scales_h;
@@ -129,8 +129,8 @@ _Static_assert(sizeof(mf_block_iq4_xs) == 136, "IQ4_XS");
 // The 16 values of IQ4_NL and IQ4_XS.
 extern const int8_t mf_iq4_values[16];
 
-// The 6-bit scales and minimums of Q4_K and Q5_K. Of groups 0-3 they are the low 6 bits of bytes g and g + 4; of groups 4-7 the
-// halves of byte g + 4, with the top 2 bits of bytes g - 4 and g above them.
+// The 6-bit scales and minimums of Q4_K and Q5_K. Of groups 0-3 they are the low 6 bits of bytes g and g + 4; of groups 4-7
+// the halves of byte g + 4, with the top 2 bits of bytes g - 4 and g above them.
 static inline void mf_q4_k_scales(const uint8_t scales[12], uint8_t sc[8], uint8_t m[8]) {
     for (int g = 0; g < 4; g++) {
         sc[g] = scales[g] & 63;
@@ -140,8 +140,8 @@ static inline void mf_q4_k_scales(const uint8_t scales[12], uint8_t sc[8], uint8
     }
 }
 
-// The 6-bit scales of Q3_K, less 32: -32 to 31. The low 4 bits of groups g and g + 8 are the halves of byte g; the 2 above them
-// of group 4k + i are bits 2k, 2k + 1 of byte 8 + i.
+// The 6-bit scales of Q3_K, less 32: -32 to 31. The low 4 bits of groups g and g + 8 are the halves of byte g; the 2 above
+// them of group 4k + i are bits 2k, 2k + 1 of byte 8 + i.
 static inline void mf_q3_k_scales(const uint8_t scales[12], int8_t sc[16]) {
     for (int g = 0; g < 16; g++) {
         const int low = g < 8 ? scales[g] & 15 : scales[g - 8] >> 4;
