@@ -4,8 +4,8 @@
 #include "quant/decode.h"
 
 // Rows without a decoder are known by name and size, so that files with such tensors can be listed and refused by name.
-// Q4_0_4_4 to Q4_0_8_8 and IQ4_NL_4_4 to IQ4_NL_8_8 are interleaved forms that ggml has withdrawn. A number without a row has
-// its name only (block_len 0).
+// Q4_0_4_4 to Q4_0_8_8 and IQ4_NL_4_4 to IQ4_NL_8_8 are interleaved forms that ggml has withdrawn. A number without a row
+// has its name only (block_len 0).
 static const mf_type_info rows[MF_TYPE_LIMIT] = {
     [MF_TYPE_F32] = {"F32", 1, 4, mf_decode_f32},
     [MF_TYPE_F16] = {"F16", 1, 2, mf_decode_f16},
