@@ -1,6 +1,6 @@
 // The block formats as they lie in a file: little-endian, no padding, alignment 1. Bit layouts are ggml's; a value's formula
-// The block formats as they lie in a file: little-endian, no padding, alignment 1. Bit layouts are ggml's; a value's formula is
-// value i + 16 its high half.
+// stands with its struct. f16 fields are raw bits (mf_f16_to_f32). 32 nibbles in 16 bytes: value i is the low half of byte
+// i, value i + 16 its high half.
 #ifndef MF_QUANT_BLOCKS_H
 #define MF_QUANT_BLOCKS_H
 
