@@ -18,7 +18,6 @@ bool mf_array_grow(void **data, size_t *cap, size_t want, size_t size);
     ((want) <= (a)->cap || mf_array_grow((void **)&(a)->data, &(a)->cap, (want), sizeof *(a)->data))
 
 // Appends a value; false when memory is out.
-#define mf_array_push(a, value) \
-    (mf_array_reserve((a), (a)->len + 1) ? ((a)->data[(a)->len++] = (value), true) : false)
+#define mf_array_push(a, value) (mf_array_reserve((a), (a)->len + 1) ? ((a)->data[(a)->len++] = (value), true) : false)
 
 #endif

@@ -6,11 +6,11 @@
 #include <stdint.h>
 
 typedef struct mf_cpu_features {
-    bool avx2;        // with fma, f16c, bmi2, and the operating system saving ymm state
-    bool avxvnni;     // the VEX-coded 256-bit form
-    bool avx512;      // f, bw, dq, vl, with the operating system saving zmm state
+    bool avx2;    // with fma, f16c, bmi2, and the operating system saving ymm state
+    bool avxvnni; // the VEX-coded 256-bit form
+    bool avx512;  // f, bw, dq, vl, with the operating system saving zmm state
     bool avx512vnni;
-    bool amx;         // amx-tile, amx-int8, and the kernel's permission was given to this process
+    bool amx; // amx-tile, amx-int8, and the kernel's permission was given to this process
     bool neon, dotprod, i8mm;
 } mf_cpu_features;
 

@@ -4,7 +4,12 @@
 
 #include <stdbool.h>
 
-typedef enum mf_log_level { MF_LOG_ERROR, MF_LOG_WARNING, MF_LOG_NOTICE, MF_LOG_DEBUG } mf_log_level;
+typedef enum mf_log_level {
+    MF_LOG_ERROR,
+    MF_LOG_WARNING,
+    MF_LOG_NOTICE,
+    MF_LOG_DEBUG
+} mf_log_level;
 
 // Lines above this level are dropped (default: MF_LOG_NOTICE).
 void mf_log_set_level(mf_log_level level);

@@ -145,6 +145,11 @@ void mf_sincos64(double x, double *sin_out, double *cos_out) {
         *sin_out = *cos_out = NAN;
         return;
     }
+    if (x == 0) { // keeps the sign
+        *sin_out = x;
+        *cos_out = 1;
+        return;
+    }
     double n = nearest(x * 0x1.45f306dc9c883p-1);
     pair r = n == 0 ? (pair){x, 0} : reduce(x, n);
     double z = r.high * r.high, half = 0.5 * z, one = 1 - half;

@@ -16,7 +16,9 @@ typedef struct mf_str {
 #define MF_STR(literal) ((mf_str){(literal), sizeof(literal) - 1})
 
 static inline mf_str mf_str_of(const char *text) { return (mf_str){text, strlen(text)}; }
-static inline bool mf_str_eq(mf_str a, mf_str b) { return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0); }
+static inline bool mf_str_eq(mf_str a, mf_str b) {
+    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
 static inline bool mf_str_is(mf_str a, const char *text) { return mf_str_eq(a, mf_str_of(text)); }
 static inline bool mf_str_starts(mf_str a, mf_str prefix) {
     return a.len >= prefix.len && (prefix.len == 0 || memcmp(a.ptr, prefix.ptr, prefix.len) == 0);
