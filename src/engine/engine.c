@@ -1,0 +1,89 @@
+#include "engine/engine.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "engine/state.h"
+
+void mf_engine_params_init(mf_engine_params *p) {
+    *p = (mf_engine_params){.n_ctx = 4096, .n_batch = 512, .max_seqs = 1, .kv_type = MF_TYPE_F16, .fuse = MF_FUSE_ALL};
+}
+
+static bool check_range(const char *name, int32_t value, int32_t low, int32_t high, mf_error *err) {
+    return (value >= low && value <= high) || mf_fail(err, MF_ERR_ARGUMENT, "%s is %d; it must be %d to %d", name, value, low, high);
+}
+
+// The parameters with what is left open filled in.
+static bool settle(const mf_model *model, const mf_engine_params *in, mf_engine_params *p, mf_error *err) {
+    *p = *in;
+    if (p->max_outs == 0) p->max_outs = p->max_seqs;
+    return check_range("the context", p->n_ctx, 1, model->hparams.n_ctx_train, err) && check_range("the batch size", p->n_batch, 1, 8192, err) &&
+           check_range("the number of sequences", p->max_seqs, 1, 1024, err) && check_range("the number of output rows", p->max_outs, 1, 8192, err);
+}
+
+static mf_kv_params kv_params(const mf_model *m, const mf_engine_params *p) {
+    return (mf_kv_params){p->kv_type, m->hparams.n_layer, m->hparams.n_head_kv, m->hparams.head_dim, p->n_ctx};
+}
+
+// The graph after its passes, with its plan and storage.
+static mf_graph_exec *compile(const mf_model *model, const mf_device_list *devices, const mf_engine_params *p, mf_error *err) {
+    mf_graph g;
+    if (!mf_model_build(model, &g, err)) return NULL;
+    if (mf_graph_lower(&g, err) && mf_graph_fuse(&g, p->fuse, err) && mf_graph_assign(&g, devices, p->kv_type, err) && mf_graph_schedule(&g, err))
+        return mf_graph_exec_new(&g, devices, p->n_batch, p->max_outs, p->n_ctx, err);
+    mf_graph_free(&g);
+    return NULL;
+}
+
+bool mf_engine_plan(const mf_model *model, const mf_device_list *devices, const mf_engine_params *params, mf_engine_memory *out, mf_error *err) {
+    mf_engine_params p;
+    if (!settle(model, params, &p, err)) return false;
+    mf_kv_params kv = kv_params(model, &p);
+    if (!mf_kv_bytes(&kv, &out->kv, err)) return false;
+    mf_graph_exec *exec = compile(model, devices, &p, err); // storage is reserved, not touched
+    if (!exec) return false;
+    out->activations = mf_graph_exec_bytes(exec);
+    mf_graph_exec_free(exec);
+    return true;
+}
+
+mf_engine *mf_engine_new(const mf_model *model, const mf_device_list *devices, const mf_engine_params *params, mf_error *err) {
+    mf_engine_params p;
+    if (!settle(model, params, &p, err)) return NULL;
+    mf_engine *e = mf_alloc(1, sizeof *e);
+    if (!e) return mf_fail_memory(err, sizeof *e, "the engine"), NULL;
+    *e = (mf_engine){.model = model, .devices = *devices, .params = p};
+    mf_kv_params kv = kv_params(model, &p);
+    e->sequences = mf_alloc((size_t)p.max_seqs, sizeof(mf_sequence *));
+    e->events = mf_alloc((size_t)p.max_seqs, sizeof *e->events);
+    bool ok = (e->sequences && e->events) || mf_fail_memory(err, (size_t)p.max_seqs * sizeof *e->events, "the engine");
+    ok = ok && mf_batch_new(&e->batch, &p, err) && (e->kv = mf_kv_new(&kv, devices->device[devices->n - 1], err)) &&
+         (e->exec = compile(model, devices, &p, err));
+    if (ok) return e;
+    mf_engine_free(e);
+    return NULL;
+}
+
+void mf_engine_free(mf_engine *e) {
+    if (!e) return;
+    mf_graph_exec_free(e->exec);
+    mf_kv_free(e->kv);
+    mf_batch_free(&e->batch);
+    free(e->sequences);
+    free(e->events);
+    free(e);
+}
+
+mf_engine_memory mf_engine_memory_of(const mf_engine *e) {
+    return (mf_engine_memory){mf_kv_stats_get(e->kv).bytes, mf_graph_exec_bytes(e->exec)};
+}
+
+mf_kv_stats mf_engine_kv_stats(const mf_engine *e) { return mf_kv_stats_get(e->kv); }
+const mf_graph *mf_engine_graph(const mf_engine *e) { return mf_graph_exec_graph(e->exec); }
+const mf_model *mf_engine_model(const mf_engine *e) { return e->model; }
+
+bool mf_engine_idle(const mf_engine *e) {
+    for (int32_t i = 0; i < e->params.max_seqs; i++)
+        if (e->sequences[i] && e->sequences[i]->active) return false;
+    return true;
+}

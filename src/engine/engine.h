@@ -1,0 +1,94 @@
+// The engine: sequences of tokens over one model, advanced together by mf_engine_step. Everything that generates text calls it; there
+// is no other inference loop. Ids in, ids out: text is not known here.
+//
+// One thread at a time may call into an engine and its sequences.
+#ifndef MF_ENGINE_ENGINE_H
+#define MF_ENGINE_ENGINE_H
+
+#include "kv/kv.h"
+#include "model/model.h"
+#include "sample/sampler.h"
+
+typedef struct mf_engine mf_engine;
+typedef struct mf_sequence mf_sequence;
+
+typedef struct mf_engine_params {
+    int32_t n_ctx;      // KV cells in all, shared by the sequences
+    int32_t n_batch;    // rows of a step at most
+    int32_t max_seqs;   // sequences at once at most
+    int32_t max_outs;   // rows of a step whose logits are wanted at most; 0: max_seqs
+    mf_type kv_type;    // F16 or F32
+    unsigned fuse;      // MF_FUSE_*
+} mf_engine_params;
+
+// n_ctx 4096, n_batch 512, max_seqs 1, f16 cells, all fusions.
+void mf_engine_params_init(mf_engine_params *params);
+
+// What an engine will allocate beside the weights, in bytes.
+typedef struct mf_engine_memory {
+    size_t kv;          // cells
+    size_t activations; // planned values and the devices' working memory
+} mf_engine_memory;
+
+// The plan without the engine. The model must be prepared on devices->device[…].
+bool mf_engine_plan(const mf_model *model, const mf_device_list *devices, const mf_engine_params *params, mf_engine_memory *out, mf_error *err);
+
+// Model and devices are borrowed. NULL with err: parameters out of range (by name and value), out of memory.
+mf_engine *mf_engine_new(const mf_model *model, const mf_device_list *devices, const mf_engine_params *params, mf_error *err);
+void mf_engine_free(mf_engine *engine); // NULL is fine; every sequence must be freed before
+
+mf_engine_memory mf_engine_memory_of(const mf_engine *engine);
+mf_kv_stats mf_engine_kv_stats(const mf_engine *engine);
+const mf_graph *mf_engine_graph(const mf_engine *engine); // as it runs, for dumps
+const mf_model *mf_engine_model(const mf_engine *engine);
+
+// Called inside a step for every row whose logits are wanted, before anything is sampled from them: `position` is the row's place in
+// the sequence (0-based), logits n_vocab floats that live until the call returns.
+typedef void mf_logits_fn(void *arg, mf_sequence *seq, int32_t position, const float *logits, int32_t n_vocab);
+
+typedef struct mf_sequence_params {
+    const mf_sampler_params *sampler; // NULL: nothing is sampled; rows are evaluated and logits reported
+    int32_t max_tokens;               // stop after as many generated ones (finish reason length); -1: no bound but the context
+    const int32_t *stop;              // ids that end the sequence (finish reason stop); borrowed
+    size_t n_stop;
+    bool all_logits;                  // report the logits of every row, not only of the last
+    mf_logits_fn *on_logits;          // NULL: not reported
+    void *arg;
+} mf_sequence_params;
+
+void mf_sequence_params_init(mf_sequence_params *params);
+
+mf_sequence *mf_sequence_new(mf_engine *engine, const mf_sequence_params *params, mf_error *err);
+void mf_sequence_free(mf_sequence *seq); // gives its blocks back; NULL is fine
+
+// Appends tokens to be evaluated (a prompt, a turn). Refused: ids outside the vocabulary, more tokens than the context holds (both
+// counts are in the sentence). With a sampler, generation goes on once they are evaluated, also after the sequence had finished.
+bool mf_sequence_append(mf_sequence *seq, const int32_t *ids, size_t n, mf_error *err);
+
+// Drops everything from token n on; what was generated or appended behind it is forgotten.
+void mf_sequence_truncate(mf_sequence *seq, int32_t n);
+
+// Ends a sequence's generation: no more events come until something is appended.
+void mf_sequence_stop(mf_sequence *seq);
+
+int32_t mf_sequence_n_tokens(const mf_sequence *seq);    // appended and generated
+int32_t mf_sequence_n_evaluated(const mf_sequence *seq); // in the cache
+const int32_t *mf_sequence_tokens(const mf_sequence *seq);
+bool mf_sequence_idle(const mf_sequence *seq);           // nothing to evaluate
+
+typedef enum mf_finish { MF_FINISH_NONE, MF_FINISH_STOP, MF_FINISH_LENGTH, MF_FINISH_ERROR } mf_finish;
+
+typedef struct mf_event {
+    mf_sequence *seq;
+    int32_t token;     // generated in this step; -1: none
+    mf_finish finish;  // the sequence ended with this step
+    mf_error error;    // MF_FINISH_ERROR: why
+} mf_event;
+
+// Evaluates one batch: a row of every generating sequence, then prefill chunks up to n_batch rows; samples, and reports one event for
+// each sequence that got a token or ended. *n_events 0 and true: there is nothing left to do, or only prompt rows were evaluated
+// (mf_engine_idle tells). False with err: the step failed; the sequences that took part have ended with that error.
+bool mf_engine_step(mf_engine *engine, const mf_event **events, size_t *n_events, mf_error *err);
+bool mf_engine_idle(const mf_engine *engine);
+
+#endif

@@ -1,0 +1,88 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "engine/state.h"
+
+void mf_sequence_params_init(mf_sequence_params *params) { *params = (mf_sequence_params){.max_tokens = -1}; }
+
+static int32_t free_slot(const mf_engine *e) {
+    for (int32_t i = 0; i < e->params.max_seqs; i++)
+        if (!e->sequences[i]) return i;
+    return -1;
+}
+
+mf_sequence *mf_sequence_new(mf_engine *e, const mf_sequence_params *params, mf_error *err) {
+    int32_t slot = free_slot(e);
+    if (slot < 0) return mf_fail(err, MF_ERR_LIMIT, "all %d sequences are in use", e->params.max_seqs), NULL;
+    mf_sequence *s = mf_alloc(1, sizeof *s);
+    if (!s) return mf_fail_memory(err, sizeof *s, "a sequence"), NULL;
+    *s = (mf_sequence){.engine = e, .params = *params, .slot = slot};
+    size_t cells = (size_t)e->params.n_ctx + 1;
+    bool room = mf_array_reserve(&s->tokens, cells) && mf_array_reserve(&s->table.blocks, cells / MF_KV_BLOCK + 1);
+    if (!room) mf_fail_memory(err, cells * sizeof(int32_t), "a sequence");
+    if (room && params->sampler) room = (s->sampler = mf_sampler_new(params->sampler, e->model->hparams.n_vocab, err)) != NULL;
+    if (!room) {
+        mf_sequence_free(s);
+        return NULL;
+    }
+    e->sequences[slot] = s;
+    return s;
+}
+
+void mf_sequence_free(mf_sequence *s) {
+    if (!s) return;
+    mf_kv_release(s->engine->kv, &s->table);
+    mf_sampler_free(s->sampler);
+    free(s->tokens.data);
+    if (s->engine->sequences[s->slot] == s) s->engine->sequences[s->slot] = NULL;
+    free(s);
+}
+
+bool mf_sequence_append(mf_sequence *s, const int32_t *ids, size_t n, mf_error *err) {
+    int32_t n_vocab = s->engine->model->hparams.n_vocab;
+    size_t cells = (size_t)s->engine->params.n_ctx;
+    if (s->failed) return mf_fail(err, MF_ERR_ARGUMENT, "the sequence has failed");
+    if (n == 0) return true;
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] < 0 || ids[i] >= n_vocab)
+            return mf_fail(err, MF_ERR_ARGUMENT, "token %zu is %d; the vocabulary has %d ids", i, ids[i], n_vocab);
+    if (n > cells || s->tokens.len + n > cells)
+        return mf_fail(err, MF_ERR_LIMIT, "%zu tokens do not fit into a context of %zu", s->tokens.len + n, cells);
+    memcpy(s->tokens.data + s->tokens.len, ids, n * sizeof *ids);
+    s->tokens.len += n;
+    s->n_prompt = (int32_t)s->tokens.len;
+    s->n_generated = 0;
+    s->active = true;
+    for (size_t i = 0; i < n && s->sampler; i++) mf_sampler_accept(s->sampler, ids[i]);
+    return true;
+}
+
+void mf_sequence_truncate(mf_sequence *s, int32_t n) {
+    if (n < 0) n = 0;
+    if ((size_t)n >= s->tokens.len) return;
+    s->tokens.len = (size_t)n;
+    if (s->n_evaluated > n) s->n_evaluated = n;
+    if (s->n_prompt > n) s->n_prompt = n;
+    mf_kv_truncate(s->engine->kv, &s->table, s->n_evaluated);
+    s->active = false;
+    if (!s->sampler) return;
+    mf_sampler_reset(s->sampler);
+    for (int32_t i = 0; i < n; i++) mf_sampler_accept(s->sampler, s->tokens.data[i]);
+}
+
+void mf_sequence_stop(mf_sequence *s) { s->active = false; }
+
+int32_t mf_sequence_n_tokens(const mf_sequence *s) { return (int32_t)s->tokens.len; }
+int32_t mf_sequence_n_evaluated(const mf_sequence *s) { return s->n_evaluated; }
+const int32_t *mf_sequence_tokens(const mf_sequence *s) { return s->tokens.data; }
+bool mf_sequence_idle(const mf_sequence *s) { return !s->active; }
+
+void mf_sequence_end(mf_sequence *s, int32_t token, mf_finish finish, const mf_error *why) {
+    mf_engine *e = s->engine;
+    mf_event *event = &e->events[e->n_events++];
+    *event = (mf_event){.seq = s, .token = token, .finish = finish};
+    if (why) event->error = *why;
+    if (finish != MF_FINISH_NONE) s->active = false;
+    if (finish == MF_FINISH_ERROR) s->failed = true;
+}

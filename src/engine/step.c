@@ -1,0 +1,80 @@
+// The one step: pick rows, run the graph, hand out logits, sample.
+#include "engine/state.h"
+
+static bool is_stop(const mf_sequence *s, int32_t token) {
+    for (size_t i = 0; i < s->params.n_stop; i++)
+        if (s->params.stop[i] == token) return true;
+    return false;
+}
+
+// Takes a token out of the logits of a sequence's last row.
+static void generate(mf_sequence *s, const float *logits) {
+    int32_t token;
+    mf_error err = {0};
+    if (!mf_sampler_sample(s->sampler, logits, (uint64_t)s->n_generated, &token, &err)) {
+        mf_sequence_end(s, -1, MF_FINISH_ERROR, &err);
+        return;
+    }
+    mf_sampler_accept(s->sampler, token);
+    s->n_generated++;
+    bool stop = is_stop(s, token);
+    bool full = (int32_t)s->tokens.len >= s->engine->params.n_ctx, enough = s->params.max_tokens >= 0 && s->n_generated >= s->params.max_tokens;
+    s->tokens.data[s->tokens.len++] = token; // there is room for one token more than there are cells
+    mf_sequence_end(s, token, stop ? MF_FINISH_STOP : full || enough ? MF_FINISH_LENGTH : MF_FINISH_NONE, NULL);
+}
+
+// A row whose activation turned non-finite ends its sequence, naming where.
+static bool row_failed(mf_engine *e, int32_t number) {
+    const mf_batch *b = &e->batch;
+    for (int32_t r = b->first_row[number]; r < b->first_row[number] + b->rows[number]; r++) {
+        if (!b->row_error[r]) continue;
+        const mf_graph *g = mf_graph_exec_graph(e->exec);
+        const mf_node *n = &g->nodes.data[b->row_error[r] - 1];
+        mf_error err = {0};
+        mf_fail(&err, MF_ERR_NUMERIC, "token %d: an activation is not finite (%s into %s)", b->pos[r], mf_op_name(n->op), g->values.data[n->dst].name);
+        mf_kv_truncate(e->kv, &b->owner[number]->table, b->owner[number]->n_evaluated);
+        mf_sequence_end(b->owner[number], -1, MF_FINISH_ERROR, &err);
+        return true;
+    }
+    return false;
+}
+
+static void finish_sequence(mf_engine *e, int32_t number) {
+    const mf_batch *b = &e->batch;
+    mf_sequence *s = b->owner[number];
+    if (row_failed(e, number)) return;
+    int64_t n_vocab;
+    const float *logits = mf_graph_exec_output(e->exec, &n_vocab);
+    s->n_evaluated += b->rows[number];
+    for (int32_t o = b->first_out[number]; o < b->first_out[number] + b->outs[number]; o++)
+        if (s->params.on_logits) s->params.on_logits(s->params.arg, s, b->pos[b->out_row[o]], logits + o * n_vocab, (int32_t)n_vocab);
+    if (s->n_evaluated < (int32_t)s->tokens.len) return; // more of the prompt is to come
+    if (s->sampler)
+        generate(s, logits + (int64_t)(b->first_out[number] + b->outs[number] - 1) * n_vocab);
+    else
+        s->active = false;
+}
+
+bool mf_engine_step(mf_engine *e, const mf_event **events, size_t *n_events, mf_error *err) {
+    e->n_events = 0;
+    mf_batch_pick(e);
+    mf_batch *b = &e->batch;
+    bool ok = true;
+    if (b->n_rows > 0) {
+        mf_step step = {b->n_rows, b->n_outs, b->token, b->pos, b->cell, b->seq, b->out_row, b->table, mf_kv_view_of(e->kv), b->row_error};
+        mf_error why = {0};
+        ok = mf_graph_exec_run(e->exec, &step, &why);
+        for (int32_t i = 0; i < b->n_seqs; i++) {
+            if (ok) {
+                finish_sequence(e, i);
+                continue;
+            }
+            mf_kv_truncate(e->kv, &b->owner[i]->table, b->owner[i]->n_evaluated);
+            mf_sequence_end(b->owner[i], -1, MF_FINISH_ERROR, &why);
+        }
+        if (!ok && err) *err = why;
+    }
+    *events = e->events;
+    *n_events = e->n_events;
+    return ok;
+}

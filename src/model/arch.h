@@ -1,0 +1,54 @@
+// What an architecture is: a row of the registry.
+#ifndef MF_MODEL_ARCH_H
+#define MF_MODEL_ARCH_H
+
+#include "model/model.h"
+
+enum { // mf_tensor_rule.flags
+    MF_TENSOR_OPTIONAL = 1,
+};
+
+// Sizes a tensor's dimension can have, in terms of the hyperparameters.
+typedef enum mf_extent { MF_N_NONE, MF_N_EMBD, MF_N_VOCAB, MF_N_Q, MF_N_KV, MF_N_HEAD_DIM, MF_N_FF } mf_extent;
+
+// A tensor of the file: where it goes, its name, its shape.
+typedef struct mf_tensor_rule {
+    const char *name;  // "attn_q.weight": blk.N. is put before it
+    size_t field;      // offset of its mf_weight * in mf_layer
+    mf_extent in, out; // row length and rows; out == MF_N_NONE: a vector
+    unsigned flags;
+} mf_tensor_rule;
+
+struct mf_arch {
+    const char *name;
+    bool interleaved_rope;
+    const mf_tensor_rule *layer_tensors;
+    size_t n_layer_tensors;
+    const char *fallback_prefix; // keys are also read under this name (files of old converters); NULL: none
+    mf_ref (*build)(const mf_model *model, mf_graph *g);
+};
+
+// All architectures, in alphabetical order.
+const mf_arch *const *mf_archs(size_t *n);
+
+extern const mf_arch mf_arch_llama, mf_arch_qwen2;
+
+// hparams.c
+bool mf_hparams_read(mf_model *model, mf_error *err);
+
+// rope.c: the inverse frequencies of rope with the file's scaling.
+bool mf_rope_read(mf_model *model, mf_error *err);
+
+// weights.c
+bool mf_weights_bind(mf_model *model, mf_error *err);
+
+// decoder.c: pieces that architectures share.
+// x + wo * attention(rope(wq n), rope(wk n), wv n) with n = norm(x); biases and per-head norms where the layer has them. In the last layer
+// only the rows whose logits are wanted go on.
+mf_ref mf_block_attention(mf_graph *g, const mf_model *m, const mf_layer *l, mf_ref x, mf_ref angles);
+// x + down(silu(gate n) * (up n)) with n = norm(x)
+mf_ref mf_block_ffn_swiglu(mf_graph *g, const mf_model *m, const mf_layer *l, mf_ref x);
+// The logits: head * norm(x)
+mf_ref mf_block_head(mf_graph *g, const mf_model *m, mf_ref x);
+
+#endif

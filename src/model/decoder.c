@@ -1,0 +1,45 @@
+// Pieces of the decoder-only transformer that the architectures share.
+#include "model/arch.h"
+
+static mf_ref project(mf_graph *g, const mf_weight *w, const mf_weight *bias, mf_ref x, const char *label) {
+    return mf_graph_add_bias(g, mf_graph_matmul(g, w, x, label), bias, label);
+}
+
+static mf_ref head_norm(mf_graph *g, const mf_weight *w, float eps, mf_ref x, const char *label) {
+    return w ? mf_graph_qk_norm(g, x, w, eps, label) : x;
+}
+
+mf_ref mf_block_attention(mf_graph *g, const mf_model *m, const mf_layer *l, mf_ref x, mf_ref angles) {
+    const mf_hparams *h = &m->hparams;
+    mf_ref n = mf_graph_rms_norm(g, x, l->attn_norm, h->rms_eps, "attn_norm");
+
+    mf_ref q = mf_graph_heads(g, project(g, l->attn_q, l->attn_q_bias, n, "q"), h->head_dim, "q_heads");
+    mf_ref k = mf_graph_heads(g, project(g, l->attn_k, l->attn_k_bias, n, "k"), h->head_dim, "k_heads");
+    mf_ref v = mf_graph_heads(g, project(g, l->attn_v, l->attn_v_bias, n, "v"), h->head_dim, "v_heads");
+    q = mf_graph_rope(g, head_norm(g, l->attn_q_norm, h->rms_eps, q, "q_norm"), angles, &m->rope, "q_rope");
+    k = mf_graph_rope(g, head_norm(g, l->attn_k_norm, h->rms_eps, k, "k_norm"), angles, &m->rope, "k_rope");
+
+    mf_ref stored = mf_graph_kv_store(g, k, v, "kv");
+    mf_attention_params p = {.n_head = h->n_head, .n_head_kv = h->n_head_kv, .head_dim = h->head_dim, .scale = h->attn_scale};
+    mf_ref a = mf_graph_attention(g, q, stored, &p, "attn");
+
+    if (g->layer == h->n_layer - 1) {
+        a = mf_graph_output_rows(g, a, "attn_rows");
+        x = mf_graph_output_rows(g, x, "x_rows");
+    }
+    return mf_graph_add(g, x, project(g, l->attn_output, l->attn_output_bias, a, "attn_out"), "attn_residual");
+}
+
+mf_ref mf_block_ffn_swiglu(mf_graph *g, const mf_model *m, const mf_layer *l, mf_ref x) {
+    mf_ref n = mf_graph_rms_norm(g, x, l->ffn_norm, m->hparams.rms_eps, "ffn_norm");
+    mf_ref gate = mf_graph_silu(g, mf_graph_matmul(g, l->ffn_gate, n, "ffn_gate"), "ffn_silu");
+    mf_ref up = mf_graph_matmul(g, l->ffn_up, n, "ffn_up");
+    mf_ref down = mf_graph_matmul(g, l->ffn_down, mf_graph_mul(g, gate, up, "ffn_gated"), "ffn_down");
+    return mf_graph_add(g, x, down, "ffn_residual");
+}
+
+mf_ref mf_block_head(mf_graph *g, const mf_model *m, mf_ref x) {
+    g->layer = -1;
+    x = mf_graph_rms_norm(g, x, m->output_norm, m->hparams.rms_eps, "output_norm");
+    return mf_graph_matmul(g, m->output, x, "logits");
+}

@@ -1,0 +1,10 @@
+#include <stdio.h>
+
+#include "model/arch.h"
+
+static const mf_arch *const archs[] = {&mf_arch_llama, &mf_arch_qwen2};
+
+const mf_arch *const *mf_archs(size_t *n) {
+    *n = sizeof archs / sizeof archs[0];
+    return archs;
+}
