@@ -29,7 +29,6 @@ where row counts the sequence's positions from 0. NAME.json holds the same facts
 
 import hashlib
 import json
-import platform
 import re
 import struct
 import sys
@@ -39,8 +38,9 @@ from pathlib import Path
 import gguf
 import numpy as np
 import torch
-import transformers
 from gguf import GGMLQuantizationType as Type
+
+import torch_model
 
 TEXT = """
 The kettle sang while the rain drew lines on the window. There was bread on the table, and the bread was still warm.
@@ -263,68 +263,22 @@ def write_gguf(path, name, spec):
     n_vocab = write_vocabulary(writer, spec)
     if spec["arch"] == "llama":
         writer.add_vocab_size(n_vocab)
-    tensors = make_tensors(spec, n_vocab)
-    for tensor, (kind, data) in tensors.items():
+    for tensor, (kind, data) in make_tensors(spec, n_vocab).items():
         writer.add_tensor(tensor, data, raw_dtype=kind if data.dtype == np.uint8 else None)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    return tensors, n_vocab
 
 
 # The reference
 
 
-def hf_config(spec, n_vocab):
-    rope = {"rope_type": "default", "rope_theta": spec["base"]}
-    if "llama3" in spec:
-        rope = {"rope_type": "llama3", "rope_theta": spec["base"], **spec["llama3"]}
-    common = dict(
-        vocab_size=n_vocab, hidden_size=spec["n_embd"], intermediate_size=spec["n_ff"], num_hidden_layers=len(spec["layers"]),
-        num_attention_heads=spec["n_head"], num_key_value_heads=spec["n_head_kv"], max_position_embeddings=1024,
-        rms_norm_eps=spec["eps"], rope_parameters=rope, tie_word_embeddings=spec["tied"],
-        attn_implementation="eager", bos_token_id=None, eos_token_id=None, pad_token_id=None,
-    )
-    if spec["arch"] == "llama":
-        return transformers.LlamaConfig(**common)
-    if spec["arch"] == "qwen2":
-        return transformers.Qwen2Config(**common)
-    return transformers.Qwen3Config(**common, head_dim=spec["head_dim"])
-
-
-HF_NAMES = {
-    "attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm", "attn_q": "self_attn.q_proj",
-    "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj", "ffn_gate": "mlp.gate_proj",
-    "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj", "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm",
-    "token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head",
-}
-
-
-def hf_state(tensors, spec):
-    """transformers' state from GGUF's tensors. llama's q and k rows, interleaved in GGUF, go back to halves."""
-    state = {}
-    for name, (kind, data) in tensors.items():
-        if name == "rope_freqs.weight":
-            continue
-        x = gguf.dequantize(data, kind).astype(np.float32)
-        parts = name.split(".")
-        if spec["arch"] == "llama" and parts[-2] in ("attn_q", "attn_k"):
-            x = x.reshape(-1, spec["head_dim"] // 2, 2, x.shape[1]).swapaxes(1, 2).reshape(x.shape)
-        where = f"model.layers.{parts[1]}." if parts[0] == "blk" else ""
-        state[f"{where}{HF_NAMES[parts[-2]]}.{parts[-1]}"] = torch.from_numpy(np.ascontiguousarray(x))
-    if spec["tied"]:
-        state["lm_head.weight"] = state["model.embed_tokens.weight"]
-    return state
-
-
-def reference_logits(tensors, spec, n_vocab, sequences):
+def reference_logits(path, sequences):
     """All logits of every sequence, float32 [n_ids, n_vocab] each."""
-    model = transformers.AutoModelForCausalLM.from_config(hf_config(spec, n_vocab), dtype=torch.float32)
-    model.load_state_dict(hf_state(tensors, spec), strict=True)
-    model.eval()
+    model, n_vocab, _ = torch_model.load(path)
     with torch.no_grad():
-        return [model(torch.tensor([ids])).logits[0].float().numpy() for ids in sequences]
+        return [model(torch.tensor([ids])).logits[0].numpy() for ids in sequences], n_vocab
 
 
 def make_sequences():
@@ -334,8 +288,8 @@ def make_sequences():
 
 def make_model(folder, name, spec, sequences):
     path = folder / f"{name}.gguf"
-    tensors, n_vocab = write_gguf(path, name, spec)
-    logits = reference_logits(tensors, spec, n_vocab, sequences.values())
+    write_gguf(path, name, spec)
+    logits, n_vocab = reference_logits(path, sequences.values())
     records = [(s, row) for s, (_, rows) in enumerate(SEQUENCES.values()) for row in rows]
     with open(folder / f"{name}.logits.bin", "wb") as f:
         f.write(struct.pack("<II", n_vocab, len(records)))
@@ -348,19 +302,10 @@ def make_model(folder, name, spec, sequences):
         rows={sequence: list(rows) for sequence, (_, rows) in SEQUENCES.items()},
         spread=round(float(logits[0].std()), 3),
         reference="float32 forward pass of the dequantized weights, eager attention",
-        versions=dict(
-            gguf=gguf_version(), numpy=np.__version__, python=platform.python_version(), torch=torch.__version__,
-            transformers=transformers.__version__,
-        ),
+        versions=torch_model.versions(),
     )
     (folder / f"{name}.json").write_text(json.dumps(facts, indent=1) + "\n")
     return path.stat().st_size, logits
-
-
-def gguf_version():
-    from importlib.metadata import version
-
-    return version("gguf")
 
 
 def main():

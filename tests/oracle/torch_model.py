@@ -1,0 +1,99 @@
+"""A GGUF as a float32 model of transformers: every tensor dequantized, eager attention. The oracle of the forward pass.
+
+Knows llama, qwen2 and qwen3. Architecture and sizes are read from the file's metadata; what is missing or unknown is an error.
+"""
+
+import gguf
+import numpy as np
+import torch
+import transformers
+
+NAMES = {
+    "attn_norm": "input_layernorm",
+    "ffn_norm": "post_attention_layernorm",
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "attn_q_norm": "self_attn.q_norm",
+    "attn_k_norm": "self_attn.k_norm",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+    "token_embd": "model.embed_tokens",
+    "output_norm": "model.norm",
+    "output": "lm_head",
+}
+
+CONFIGS = {"llama": transformers.LlamaConfig, "qwen2": transformers.Qwen2Config, "qwen3": transformers.Qwen3Config}
+
+
+def metadata(reader):
+    return {name: field.contents() for name, field in reader.fields.items()}
+
+
+def config_of(meta, n_vocab, tied):
+    """transformers' configuration. Llama 3's scaling is not in it: load() divides the frequencies by rope_freqs.weight."""
+    arch = meta["general.architecture"]
+    n_head = meta[f"{arch}.attention.head_count"]
+    options = dict(
+        vocab_size=n_vocab,
+        hidden_size=meta[f"{arch}.embedding_length"],
+        intermediate_size=meta[f"{arch}.feed_forward_length"],
+        num_hidden_layers=meta[f"{arch}.block_count"],
+        num_attention_heads=n_head,
+        num_key_value_heads=meta.get(f"{arch}.attention.head_count_kv", n_head),
+        max_position_embeddings=meta[f"{arch}.context_length"],
+        rms_norm_eps=meta[f"{arch}.attention.layer_norm_rms_epsilon"],
+        rope_parameters={"rope_type": "default", "rope_theta": meta.get(f"{arch}.rope.freq_base", 10000.0)},
+        tie_word_embeddings=tied,
+        attn_implementation="eager",
+        bos_token_id=None,
+        eos_token_id=None,
+        pad_token_id=None,
+    )
+    if arch != "qwen2":
+        options["head_dim"] = meta.get(f"{arch}.attention.key_length", options["hidden_size"] // n_head)
+    return CONFIGS[arch](**options)
+
+
+def to_halves(x, head_dim):
+    """The rows of q or k, which GGUF keeps as interleaved rope pairs for llama, in transformers' order of two halves."""
+    return x.reshape(-1, head_dim // 2, 2, x.shape[1]).swapaxes(1, 2).reshape(x.shape)
+
+
+def load(path):
+    """(model, n_vocab, metadata) of the GGUF at path."""
+    reader = gguf.GGUFReader(path)
+    meta = metadata(reader)
+    arch = meta["general.architecture"]
+    tensors = {t.name: t for t in reader.tensors}
+    tied = "output.weight" not in tensors
+    n_vocab = int(tensors["token_embd.weight"].shape[1])
+    config = config_of(meta, n_vocab, tied)
+    with torch.device("meta"):
+        model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    state = {}
+    for name, tensor in tensors.items():
+        if name == "rope_freqs.weight":
+            continue
+        x = gguf.dequantize(tensor.data, tensor.tensor_type).astype(np.float32)
+        parts = name.split(".")
+        if arch == "llama" and parts[-2] in ("attn_q", "attn_k"):
+            x = to_halves(x, config.head_dim)
+        where = f"model.layers.{parts[1]}." if parts[0] == "blk" else ""
+        state[f"{where}{NAMES[parts[-2]]}.{parts[-1]}"] = torch.from_numpy(np.array(x, order="C"))
+    if tied:
+        state["lm_head.weight"] = state["model.embed_tokens.weight"]
+    model.load_state_dict(state, strict=True, assign=True)
+    model.model.rotary_emb = type(model.model.rotary_emb)(config)
+    if "rope_freqs.weight" in tensors:
+        factors = torch.from_numpy(np.array(tensors["rope_freqs.weight"].data))
+        model.model.rotary_emb.inv_freq /= factors
+    return model.eval(), n_vocab, meta
+
+
+def versions():
+    from importlib.metadata import version
+
+    return {name: version(name) for name in ("gguf", "numpy", "tokenizers", "torch", "transformers")}
