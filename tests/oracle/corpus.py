@@ -25,7 +25,7 @@ SKIPPED_CHARACTERS = 1000
 
 
 def tokenizer_of(meta):
-    """A byte-level BPE from a GGUF's vocabulary and merges, words split as GPT-2 does: the ids of plausible text for any such model."""
+    """A byte-level BPE from a GGUF's vocabulary and merges, words split as GPT-2 does: plausible ids for any such model."""
     tokens = meta["tokenizer.ggml.tokens"]
     merges = [tuple(m.split(" ")) for m in meta["tokenizer.ggml.merges"]]
     tokenizer = Tokenizer(models.BPE({t: i for i, t in enumerate(tokens)}, merges))

@@ -3,14 +3,14 @@
 
     python tests/oracle/kl.py MODEL.gguf FOLDER [--llama LLAMA_CPP] [--minfer DUMP_LOGITS] [--threads 1] [--limit 1.05]
 
-FOLDER is what reference_logits.py wrote for the same model. LLAMA_CPP is a built source tree of llama.cpp (static libraries in
-build/), against which llama_logits.c is compiled into FOLDER. DUMP_LOGITS is minfer's tests/engine/dump_logits. Both are run as
+FOLDER is what reference_logits.py wrote for the same model. LLAMA_CPP is a built source tree of llama.cpp (static libraries
+in build/), against which llama_logits.c is compiled into FOLDER. DUMP_LOGITS is minfer's tool of that name. They are run as
 
     PROGRAM MODEL IDS_FILE N_CTX OUT.f32 [THREADS]
 
-and their logits are read from a pipe, so nothing but the reference is on disk. KL is that of the engine's distribution from the
-reference's, sum p_ref * (log p_ref - log p), in nats, over every row but the last of each chunk. The table's last column is
-each mean as a multiple of llama.cpp's; when that is above --limit for minfer, the exit status is 1.
+and their logits are read from a pipe, so nothing but the reference is on disk. KL is that of the engine's distribution from
+the reference's, sum p_ref * (log p_ref - log p), in nats, over every row but the last of each chunk. The table's last column
+is each mean as a multiple of llama.cpp's; when that is above --limit for minfer, the exit status is 1.
 """
 
 import argparse

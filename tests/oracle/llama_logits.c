@@ -1,7 +1,7 @@
 /* llama.cpp's logits of given ids, for kl.py: llama_logits MODEL IDS_FILE N_CTX OUT.f32 [THREADS]
  *
- * Evaluates the ids in chunks of N_CTX, each from an empty context with llama.cpp's own defaults, and writes float32 logits of
- * every row in order. Same usage and output as minfer's dump_logits. kl.py compiles it against a built llama.cpp. */
+ * Evaluates the ids in chunks of N_CTX, each from an empty context with llama.cpp's own defaults, and writes float32 logits
+ * of every row in order. Same usage and output as minfer's dump_logits. kl.py compiles it against a built llama.cpp. */
 #include "llama.h"
 
 #include <stdio.h>

@@ -8,8 +8,8 @@ Weights are dequantized to float32 and transformers computes every position of e
     ids.txt          the ids of all chunks, one chunk a line
     logits.f32       float32 [n_chunk * ctx][n_vocab], little-endian (2.5 GB for a vocabulary of 151,936)
     reference.json   model and its sha256, n_vocab, n_ctx, n_chunk, files of the corpus, versions
-    llama-base.bin   with --llama-base: the same in the file format of `llama-perplexity --kl-divergence-base`, which keeps the
-                     second half of each chunk as 16-bit steps below the largest logit
+    llama-base.bin   with --llama-base: the same in the file format of `llama-perplexity --kl-divergence-base`, which keeps
+                     the second half of each chunk as 16-bit steps below the largest logit
 
     llama-perplexity -m MODEL.gguf --kl-divergence --kl-divergence-base FOLDER/llama-base.bin -c 512
 """

@@ -153,7 +153,7 @@ def write_vocabulary(writer, spec):
 
 
 def encode_q4_k(x):
-    """Rows of a multiple of 256 floats into Q4_K: d, dmin, 8 six-bit scales and minimums in 12 bytes, 128 bytes of nibbles."""
+    """Rows of a multiple of 256 floats into Q4_K: d, dmin, 8 six-bit scales and minimums, 128 bytes of nibbles."""
     blocks = x.reshape(-1, 8, 32).astype(np.float32)
     low = np.minimum(blocks.min(axis=2), 0)
     step = (blocks.max(axis=2) - low) / 15
@@ -163,9 +163,8 @@ def encode_q4_k(x):
     m = np.clip(np.rint(-low / dmin.astype(np.float32)), 0, 63).astype(np.uint8)
     offset = (dmin.astype(np.float32) * m)[:, :, None]
     q = np.clip(np.rint((blocks + offset) / (d.astype(np.float32) * sc)[:, :, None]), 0, 15).astype(np.uint8)
-    packed = np.concatenate(
-        [sc[:, :4] | (sc[:, 4:] >> 4 << 6), m[:, :4] | (m[:, 4:] >> 4 << 6), (sc[:, 4:] & 15) | ((m[:, 4:] & 15) << 4)], axis=1
-    )
+    first_scales, first_minimums = sc[:, :4] | (sc[:, 4:] >> 4 << 6), m[:, :4] | (m[:, 4:] >> 4 << 6)
+    packed = np.concatenate([first_scales, first_minimums, (sc[:, 4:] & 15) | ((m[:, 4:] & 15) << 4)], axis=1)
     nibbles = (q[:, 0::2] | (q[:, 1::2] << 4)).reshape(-1, 128)
     out = np.concatenate([d.view(np.uint8), dmin.view(np.uint8), packed, nibbles], axis=1)
     return out.reshape(x.shape[0], -1)
@@ -207,13 +206,14 @@ def rope_factors(spec):
 
 
 def make_tensors(spec, n_vocab):
-    """GGUF's tensors by name as (type, stored array). Spreads are chosen so that attention has peaks and logits a spread of 2."""
+    """GGUF's tensors by name as (type, stored array), spread so that attention has peaks and logits a deviation of 2."""
     rng = np.random.default_rng(spec["seed"])
     n_embd, n_ff, q_width = spec["n_embd"], spec["n_ff"], spec["n_head"] * spec["head_dim"]
     kv_width = spec["n_head_kv"] * spec["head_dim"]
     shapes = dict(
         attn_q=(q_width, n_embd, 1.5), attn_k=(kv_width, n_embd, 1.5), attn_v=(kv_width, n_embd, 1.0),
-        attn_output=(n_embd, q_width, 1.0), ffn_gate=(n_ff, n_embd, 1.2), ffn_up=(n_ff, n_embd, 1.2), ffn_down=(n_embd, n_ff, 1.0),
+        attn_output=(n_embd, q_width, 1.0), ffn_gate=(n_ff, n_embd, 1.2), ffn_up=(n_ff, n_embd, 1.2),
+        ffn_down=(n_embd, n_ff, 1.0),
     )
     tensors = {}
 

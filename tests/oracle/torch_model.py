@@ -1,6 +1,6 @@
-"""A GGUF as a float32 model of transformers: every tensor dequantized, eager attention. The oracle of the forward pass.
+"""A GGUF as a float32 model of transformers, every tensor dequantized, with eager attention: the forward pass's oracle.
 
-Knows llama, qwen2 and qwen3. Architecture and sizes are read from the file's metadata; what is missing or unknown is an error.
+Knows llama, qwen2 and qwen3. Architecture and sizes come from the file's metadata; what is missing or unknown is an error.
 """
 
 import gguf
