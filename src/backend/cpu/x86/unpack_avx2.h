@@ -11,6 +11,7 @@
 #include "backend/cpu/act.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/panels_layout.h"
+#include "quant/blocks.h"
 
 #define MF_INLINE static inline __attribute__((always_inline))
 #ifdef __clang__
@@ -82,7 +83,8 @@ MF_INLINE block32 block32_at(mf_type t, const uint8_t *panel, int64_t b) {
 }
 
 MF_INLINE void iq4_xs_scales(const block32 *at, __m256 d[2]) {
-    const uint8_t *high = at->body + at->group / 4 * MF_PANEL, *low = at->body + MF_PANEL_IQ4_XS_LOW + at->group / 2 * MF_PANEL;
+    const uint8_t *high = at->body + at->group / 4 * MF_PANEL,
+                  *low = at->body + MF_PANEL_IQ4_XS_LOW + at->group / 2 * MF_PANEL;
     const __m128i h = _mm_loadu_si128((const __m128i *)high), l = _mm_loadu_si128((const __m128i *)low);
     const __m128i top = _mm_and_si128(_mm_srl_epi16(h, _mm_cvtsi32_si128(at->group % 4 * 2)), _mm_set1_epi8(3));
     const __m128i bottom = _mm_and_si128(_mm_srl_epi16(l, _mm_cvtsi32_si128(at->group % 2 * 4)), _mm_set1_epi8(15));
@@ -147,7 +149,8 @@ MF_INLINE void block256_words(mf_type t, const uint8_t *body, int step, int half
         }
     } else if (t == MF_TYPE_Q6_K) {
         const __m256i qh = load_half_word(body + MF_PANEL_Q6_K_QH, step, half);
-        const __m256i a = load_half_word(qs, step / 8 * 16 + step % 8, half), b = load_half_word(qs, step / 8 * 16 + step % 8 + 8, half);
+        const __m256i a = load_half_word(qs, step / 8 * 16 + step % 8, half),
+                      b = load_half_word(qs, step / 8 * 16 + step % 8 + 8, half);
         w[0] = _mm256_or_si256(mask_bytes(a, 15), mask_bytes(_mm256_slli_epi16(qh, 4), 0x30));
         w[1] = _mm256_or_si256(mask_bytes(b, 15), mask_bytes(_mm256_slli_epi16(qh, 2), 0x30));
         w[2] = _mm256_or_si256(mask_bytes(_mm256_srli_epi16(a, 4), 15), mask_bytes(qh, 0x30));
@@ -187,7 +190,9 @@ MF_INLINE void put_mins(scales256 *s, int i, __m128i m0, __m128i m1) {
     s->m[i][1] = _mm256_cvtepi8_epi16(_mm_unpackhi_epi8(m0, m1));
 }
 
-MF_INLINE __m128i load_bytes(const uint8_t *planes, int i) { return _mm_loadu_si128((const __m128i *)(planes + MF_PANEL * i)); }
+MF_INLINE __m128i load_bytes(const uint8_t *planes, int i) {
+    return _mm_loadu_si128((const __m128i *)(planes + MF_PANEL * i));
+}
 MF_INLINE __m128i low_bits(__m128i v, int mask) { return _mm_and_si128(v, _mm_set1_epi8((char)mask)); }
 
 // mf_q4_k_scales for 16 rows.

@@ -1,0 +1,409 @@
+// Quantized matmuls on AVX2. One row of activations streams the panels and unpacks in registers; more rows unpack a piece of a panel
+// into the first-level cache once and go over it in groups of rows. Both walk the blocks of a row in the same order with the same
+// steps, so a row's result does not depend on its neighbours.
+#include "backend/cpu/rows.h"
+
+#include <string.h>
+
+#include "backend/cpu/quantize.h"
+#include "backend/cpu/x86/float_avx2.h"
+
+#include "backend/cpu/x86/unpack_avx2.h"
+
+#define GROUP     3            // rows of activations that share a load of weights
+#define PIECE     512          // values of a panel unpacked at a time
+#define ACT_BLOCK (160 * 1024) // bytes of activations that are gone over before the next panel
+#define MAX_ROWS  96           // rows of such a block
+#define AHEAD     2048         // bytes that the one-row kernels prefetch ahead
+
+// ---- The activations' side ---------------------------------------------------------------------------------------------------
+
+MF_INLINE __m256i broadcast_32(const void *p) {
+    int32_t v;
+    memcpy(&v, p, 4);
+    return _mm256_set1_epi32(v);
+}
+
+// Adds a word's products to 16-bit sums; of signed types to 32-bit sums.
+MF_INLINE __m256i add_products(mf_type t, __m256i sum, __m256i w, __m256i a) {
+    if (is_signed(t)) {
+        const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(a, w));
+        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    } else {
+        sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(w, a));
+    }
+    MF_PIN(sum);
+    return sum;
+}
+
+// Ends a block of 32: sums to acc.
+MF_INLINE __m256 finish_32(mf_type t, const mf_act32 *a, int64_t b, __m256i sum, __m256 d, __m256 m, __m256 acc) {
+    if (!is_signed(t)) sum = _mm256_madd_epi16(sum, _mm256_set1_epi16(1));
+    if (t == MF_TYPE_Q5_1) sum = _mm256_add_epi32(sum, _mm256_set1_epi32(MF_ACT32_OFFSET * a->asum[b]));
+    acc = _mm256_fmadd_ps(_mm256_mul_ps(d, _mm256_set1_ps(a->d[b])), _mm256_cvtepi32_ps(sum), acc);
+    if (has_min(t)) acc = _mm256_fmadd_ps(m, _mm256_set1_ps(a->s[b]), acc);
+    return acc;
+}
+
+// Ends a super-block.
+MF_INLINE __m256 finish_256(mf_type t, const mf_act256 *a, int64_t b, __m256i sum, const scales256 *s, int half,
+                            __m256 acc) {
+    const __m256 d_a = _mm256_set1_ps(a->d[b]);
+    acc = _mm256_fmadd_ps(_mm256_mul_ps(s->d[half], d_a), _mm256_cvtepi32_ps(sum), acc);
+    if (!has_min(t)) return acc;
+    const int pairs = t == MF_TYPE_Q2_K ? 8 : 4;
+    const int16_t *asum = t == MF_TYPE_Q2_K ? a->asum + 16 * b : a->asum32 + 8 * b;
+    __m256i min = _mm256_setzero_si256();
+    for (int i = 0; i < pairs; i++)
+        min = _mm256_add_epi32(min, _mm256_madd_epi16(s->m[i][half], broadcast_32(asum + 2 * i)));
+    return _mm256_fnmadd_ps(_mm256_mul_ps(s->dmin[half], d_a), _mm256_cvtepi32_ps(min), acc);
+}
+
+// ---- Many rows: a piece of a panel in the cache ------------------------------------------------------------------------------
+
+typedef struct tile32 {
+    uint8_t words[PIECE / 32][8 * 64];
+    __m256 d[PIECE / 32][2], m[PIECE / 32][2];
+} tile32;
+
+typedef struct tile256 {
+    uint8_t words[PIECE / 256][64 * 64];
+    scales256 scales[PIECE / 256];
+} tile256;
+
+MF_INLINE void put_word(uint8_t *words, int word, int half, __m256i v) {
+    _mm256_store_si256((__m256i *)(words + 64 * word + 32 * half), v);
+}
+
+MF_INLINE void unpack_32(mf_type t, const uint8_t *panel, int64_t b0, int n_blocks, tile32 *tile) {
+    for (int b = 0; b < n_blocks; b++) {
+        const block32 at = block32_at(t, panel, b0 + b);
+        block32_scales(t, &at, tile->d[b], tile->m[b]);
+        MF_UNROLL
+        for (int step = 0; step < 8 / words_a_step(t); step++) {
+            for (int h = 0; h < 2; h++) {
+                __m256i w[4];
+                block32_words(t, &at, step, h, w);
+                for (int i = 0; i < words_a_step(t); i++) put_word(tile->words[b], word_index(t, step, i), h, w[i]);
+            }
+        }
+    }
+}
+
+MF_INLINE void unpack_256(mf_type t, const uint8_t *panel, int64_t b0, int n_blocks, tile256 *tile) {
+    const mf_panel_shape s = mf_panel_shape_of(t);
+    for (int b = 0; b < n_blocks; b++) {
+        const uint8_t *body = panel + mf_panel_body(s, b0 + b);
+        block256_scales(t, panel + mf_panel_head(s, b0 + b), body, &tile->scales[b]);
+        for (int step = 0; step < 64 / words_a_step(t); step++) {
+            for (int h = 0; h < 2; h++) {
+                __m256i w[4];
+                block256_words(t, body, step, h, w);
+                for (int i = 0; i < words_a_step(t); i++) put_word(tile->words[b], word_index(t, step, i), h, w[i]);
+            }
+        }
+    }
+}
+
+// `n_words` words of weights times those of n activation rows: sums[row][half].
+MF_INLINE void add_words(mf_type t, const uint8_t *words, int n_words, const int8_t *const *q, int n, __m256i (*sum)[2]) {
+    MF_UNROLL
+    for (int i = 0; i < n_words; i++) {
+        __m256i w[2];
+        for (int h = 0; h < 2; h++) w[h] = _mm256_load_si256((const __m256i *)(words + 64 * i + 32 * h));
+        MF_UNROLL
+        for (int r = 0; r < n; r++) {
+            const __m256i a = broadcast_32(q[r] + 4 * i);
+            for (int h = 0; h < 2; h++) sum[r][h] = add_products(t, sum[r][h], w[h], a);
+        }
+    }
+}
+
+// n rows of activations times the blocks of a tile, the first of which is block b0 of the row.
+MF_INLINE void rows_32(mf_type t, const tile32 *tile, int n_blocks, int64_t b0, const mf_act32 *a, int n,
+                       float (*acc)[MF_PANEL]) {
+    __m256 out[GROUP][2];
+    for (int r = 0; r < n; r++) {
+        for (int h = 0; h < 2; h++) out[r][h] = _mm256_load_ps(acc[r] + 8 * h);
+    }
+    for (int b = 0; b < n_blocks; b++) {
+        __m256i sum[GROUP][2];
+        const int8_t *q[GROUP];
+        MF_UNROLL
+        for (int r = 0; r < n; r++) {
+            q[r] = a[r].q + 32 * (b0 + b);
+            sum[r][0] = sum[r][1] = has_start(t) ? broadcast_32(a[r].start + 2 * (b0 + b)) : _mm256_setzero_si256();
+        }
+        add_words(t, tile->words[b], 8, q, n, sum);
+        MF_UNROLL
+        for (int r = 0; r < n; r++) {
+            for (int h = 0; h < 2; h++)
+                out[r][h] = finish_32(t, &a[r], b0 + b, sum[r][h], tile->d[b][h], tile->m[b][h], out[r][h]);
+        }
+    }
+    for (int r = 0; r < n; r++) {
+        for (int h = 0; h < 2; h++) _mm256_store_ps(acc[r] + 8 * h, out[r][h]);
+    }
+}
+
+MF_INLINE void rows_256(mf_type t, const tile256 *tile, int n_blocks, int64_t b0, const mf_act256 *a, int n,
+                        float (*acc)[MF_PANEL]) {
+    const int run = run_words(t);
+    for (int b = 0; b < n_blocks; b++) {
+        __m256i total[GROUP][2];
+        for (int r = 0; r < n; r++) total[r][0] = total[r][1] = _mm256_setzero_si256();
+        for (int j = 0; j < 64 / run; j++) {
+            __m256i sum[GROUP][2];
+            const int8_t *q[GROUP];
+            MF_UNROLL
+            for (int r = 0; r < n; r++) {
+                q[r] = a[r].q + 256 * (b0 + b) + 4 * run * j;
+                sum[r][0] = sum[r][1] =
+                    has_start(t) ? broadcast_32(a[r].start + 32 * (b0 + b) + 2 * j) : _mm256_setzero_si256();
+            }
+            add_words(t, tile->words[b] + 64 * run * j, run, q, n, sum);
+            MF_UNROLL
+            for (int r = 0; r < n; r++) {
+                for (int h = 0; h < 2; h++) {
+                    total[r][h] = _mm256_add_epi32(total[r][h], _mm256_madd_epi16(sum[r][h], tile->scales[b].sc[j][h]));
+                }
+            }
+        }
+        MF_UNROLL
+        for (int r = 0; r < n; r++) {
+            for (int h = 0; h < 2; h++) {
+                const __m256 in = _mm256_load_ps(acc[r] + 8 * h);
+                _mm256_store_ps(acc[r] + 8 * h, finish_256(t, &a[r], b0 + b, total[r][h], &tile->scales[b], h, in));
+            }
+        }
+    }
+}
+
+// Where a call stands: what mf_matmul_fn takes.
+typedef struct job {
+    const mf_matrix *w;
+    const char *act;
+    size_t act_stride;
+    float *dst;
+    size_t dst_stride;
+} job;
+
+// How many of `left` rows to take together: never a lone one behind a full group.
+MF_INLINE int group_of(int left) { return left == 4 ? 2 : left < GROUP ? left : GROUP; }
+
+MF_INLINE void piece_32(mf_type t, const job *c, const uint8_t *panel, int32_t row0, int n_rows, float (*acc)[MF_PANEL]) {
+    const int64_t n_in = c->w->n_in;
+    tile32 tile;
+    for (int64_t b0 = 0; b0 < n_in / 32; b0 += PIECE / 32) {
+        const int n_blocks = n_in / 32 - b0 < PIECE / 32 ? (int)(n_in / 32 - b0) : PIECE / 32;
+        unpack_32(t, panel, b0, n_blocks, &tile);
+        for (int r = 0, n; r < n_rows; r += n) {
+            mf_act32 a[GROUP];
+            n = group_of(n_rows - r);
+            for (int i = 0; i < n; i++) a[i] = mf_act32_of(c->act + (size_t)(row0 + r + i) * c->act_stride, n_in);
+            if (n == 3) rows_32(t, &tile, n_blocks, b0, a, 3, acc + r);
+            if (n == 2) rows_32(t, &tile, n_blocks, b0, a, 2, acc + r);
+            if (n == 1) rows_32(t, &tile, n_blocks, b0, a, 1, acc + r);
+        }
+    }
+}
+
+MF_INLINE void piece_256(mf_type t, const job *c, const uint8_t *panel, int32_t row0, int n_rows, float (*acc)[MF_PANEL]) {
+    const int64_t n_in = c->w->n_in;
+    tile256 tile;
+    for (int64_t b0 = 0; b0 < n_in / 256; b0 += PIECE / 256) {
+        const int n_blocks = n_in / 256 - b0 < PIECE / 256 ? (int)(n_in / 256 - b0) : PIECE / 256;
+        unpack_256(t, panel, b0, n_blocks, &tile);
+        for (int r = 0, n; r < n_rows; r += n) {
+            mf_act256 a[GROUP];
+            n = group_of(n_rows - r);
+            for (int i = 0; i < n; i++) a[i] = mf_act256_of(c->act + (size_t)(row0 + r + i) * c->act_stride, n_in);
+            if (n == 3) rows_256(t, &tile, n_blocks, b0, a, 3, acc + r);
+            if (n == 2) rows_256(t, &tile, n_blocks, b0, a, 2, acc + r);
+            if (n == 1) rows_256(t, &tile, n_blocks, b0, a, 1, acc + r);
+        }
+    }
+}
+
+// ---- One row: streaming ------------------------------------------------------------------------------------------------------
+
+MF_INLINE void prefetch(const uint8_t *p, int bytes) {
+    MF_UNROLL
+    for (int i = 0; i < bytes; i += 64) _mm_prefetch((const char *)(p + AHEAD + i), _MM_HINT_T0);
+}
+
+MF_INLINE void stream_32(mf_type t, const job *c, const uint8_t *panel, int32_t row, float *acc) {
+    const int64_t n_in = c->w->n_in;
+    const mf_act32 a = mf_act32_of(c->act + (size_t)row * c->act_stride, n_in);
+    __m256 out[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+    for (int64_t b = 0; b < n_in / 32; b++) {
+        const block32 at = block32_at(t, panel, b);
+        const int8_t *q = a.q + 32 * b;
+        prefetch(at.qs, 512 / words_a_step(t));
+        prefetch(at.head, 32);
+        __m256 d[2], m[2];
+        block32_scales(t, &at, d, m);
+        __m256i sum[2];
+        sum[0] = sum[1] = has_start(t) ? broadcast_32(a.start + 2 * b) : _mm256_setzero_si256();
+        MF_UNROLL
+        for (int step = 0; step < 8 / words_a_step(t); step++) {
+            for (int h = 0; h < 2; h++) {
+                __m256i w[4];
+                block32_words(t, &at, step, h, w);
+                for (int i = 0; i < words_a_step(t); i++) {
+                    sum[h] = add_products(t, sum[h], w[i], broadcast_32(q + 4 * word_index(t, step, i)));
+                }
+            }
+        }
+        for (int h = 0; h < 2; h++) out[h] = finish_32(t, &a, b, sum[h], d[h], m[h], out[h]);
+    }
+    for (int h = 0; h < 2; h++) _mm256_store_ps(acc + 8 * h, out[h]);
+}
+
+// Steps first to first + run of a super-block: words_a_step sub-blocks at once, added to total.
+MF_INLINE void stream_run(mf_type t, const uint8_t *body, int first, const mf_act256 *a, int64_t b, const scales256 *s,
+                          __m256i total[2]) {
+    const int n = words_a_step(t), run = run_words(t);
+    __m256i sum[4][2];
+    MF_UNROLL
+    for (int i = 0; i < n; i++) {
+        const int j = word_index(t, first, i) / run;
+        sum[i][0] = sum[i][1] = has_start(t) ? broadcast_32(a->start + 32 * b + 2 * j) : _mm256_setzero_si256();
+    }
+    MF_UNROLL
+    for (int k = 0; k < run; k++) {
+        MF_UNROLL
+        for (int h = 0; h < 2; h++) {
+            __m256i w[4];
+            block256_words(t, body, first + k, h, w);
+            MF_UNROLL
+            for (int i = 0; i < n; i++) {
+                sum[i][h] = add_products(t, sum[i][h], w[i], broadcast_32(a->q + 256 * b + 4 * word_index(t, first + k, i)));
+            }
+        }
+    }
+    MF_UNROLL
+    for (int i = 0; i < n; i++) {
+        const int j = word_index(t, first, i) / run;
+        for (int h = 0; h < 2; h++) total[h] = _mm256_add_epi32(total[h], _mm256_madd_epi16(sum[i][h], s->sc[j][h]));
+    }
+}
+
+MF_INLINE void stream_256(mf_type t, const job *c, const uint8_t *panel, int32_t row, float *acc) {
+    const int64_t n_in = c->w->n_in;
+    const mf_act256 a = mf_act256_of(c->act + (size_t)row * c->act_stride, n_in);
+    const mf_panel_shape shape = mf_panel_shape_of(t);
+    const int steps = 64 / words_a_step(t), run = run_words(t), share = (shape.body - qs_offset(t)) / (steps / run);
+    __m256 out[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+    for (int64_t b = 0; b < n_in / 256; b++) {
+        const uint8_t *head = panel + mf_panel_head(shape, b), *body = panel + mf_panel_body(shape, b);
+        scales256 s;
+        prefetch(head, 32);
+        prefetch(body, qs_offset(t));
+        block256_scales(t, head, body, &s);
+        __m256i total[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+        for (int step = 0; step < steps; step += run) {
+            prefetch(body + qs_offset(t) + step / run * share, share);
+            stream_run(t, body, step, &a, b, &s, total);
+        }
+        for (int h = 0; h < 2; h++) out[h] = finish_256(t, &a, b, total[h], &s, h, out[h]);
+    }
+    for (int h = 0; h < 2; h++) _mm256_store_ps(acc + 8 * h, out[h]);
+}
+
+// ---- The whole ---------------------------------------------------------------------------------------------------------------
+
+// Rows of activations to take before going to the next panel.
+static int rows_a_block(size_t act_stride) {
+    const size_t rows = ACT_BLOCK / (act_stride ? act_stride : 1) / GROUP * GROUP;
+    return rows < 4 * GROUP ? 4 * GROUP : rows > MAX_ROWS ? MAX_ROWS : (int)rows;
+}
+
+static void store_rows(const job *c, int32_t panel, int32_t row0, int n_rows, float (*acc)[MF_PANEL]) {
+    const int64_t first = (int64_t)panel * MF_PANEL, left = c->w->n_out - first;
+    const size_t n = left < MF_PANEL ? (size_t)left : MF_PANEL;
+    for (int r = 0; r < n_rows; r++) memcpy(c->dst + (size_t)(row0 + r) * c->dst_stride + first, acc[r], n * sizeof(float));
+}
+
+MF_INLINE void matmul(mf_type t, const job *c, int32_t n_rows, int32_t panel0, int32_t panel1) {
+    const bool super = mf_panel_shape_of(t).block_len == 256 && t != MF_TYPE_IQ4_XS;
+    const int block = rows_a_block(c->act_stride);
+    for (int32_t row = 0; row < n_rows; row += block) {
+        const int n = n_rows - row < block ? n_rows - row : block;
+        for (int32_t p = panel0; p < panel1; p++) {
+            const uint8_t *panel = (const uint8_t *)c->w->data + (size_t)p * c->w->stride;
+            _Alignas(32) float acc[MAX_ROWS][MF_PANEL];
+            if (n == 1) {
+                if (super) stream_256(t, c, panel, row, acc[0]);
+                if (!super) stream_32(t, c, panel, row, acc[0]);
+            } else {
+                memset(acc, 0, (size_t)n * sizeof acc[0]);
+                if (super) piece_256(t, c, panel, row, n, acc);
+                if (!super) piece_32(t, c, panel, row, n, acc);
+            }
+            store_rows(c, p, row, n, acc);
+        }
+    }
+}
+
+#define MATMUL(name, type)                                                                                            \
+    static void matmul_##name(const mf_matrix *w, const void *act, size_t act_stride, int32_t n_rows, int32_t panel0, \
+                              int32_t panel1, float *dst, size_t dst_stride) {                                        \
+        const job c = {w, act, act_stride, dst, dst_stride};                                                          \
+        matmul(type, &c, n_rows, panel0, panel1);                                                                     \
+    }
+
+MATMUL(q4_0, MF_TYPE_Q4_0)
+MATMUL(q4_1, MF_TYPE_Q4_1)
+MATMUL(q5_0, MF_TYPE_Q5_0)
+MATMUL(q5_1, MF_TYPE_Q5_1)
+MATMUL(q8_0, MF_TYPE_Q8_0)
+MATMUL(iq4_nl, MF_TYPE_IQ4_NL)
+MATMUL(iq4_xs, MF_TYPE_IQ4_XS)
+MATMUL(q2_k, MF_TYPE_Q2_K)
+MATMUL(q3_k, MF_TYPE_Q3_K)
+MATMUL(q4_k, MF_TYPE_Q4_K)
+MATMUL(q5_k, MF_TYPE_Q5_K)
+MATMUL(q6_k, MF_TYPE_Q6_K)
+
+#define CHAINS 12
+
+static uint64_t int8_peak(uint64_t rounds, uint32_t *sink) {
+    const __m256i w = _mm256_set1_epi8((char)(*sink & 63)), a = _mm256_set1_epi8((char)(*sink & 7));
+    __m256i sum[CHAINS];
+    for (int i = 0; i < CHAINS; i++) sum[i] = _mm256_set1_epi16((short)i);
+    for (uint64_t n = 0; n < rounds; n++) {
+        MF_UNROLL
+        for (int i = 0; i < CHAINS; i++) {
+            __m256i x = a;
+            MF_PIN(x); // keeps the product in the loop
+            sum[i] = _mm256_add_epi16(sum[i], _mm256_maddubs_epi16(w, x));
+            MF_PIN(sum[i]);
+        }
+    }
+    for (int i = 1; i < CHAINS; i++) sum[0] = _mm256_xor_si256(sum[0], sum[i]);
+    *sink += (uint32_t)_mm256_extract_epi32(sum[0], 0);
+    return rounds * CHAINS * 32;
+}
+
+void mf_matmul_avx2(mf_kernels *k) {
+    k->panels = true;
+    k->quantize_32 = mf_quantize_32_avx2;
+    k->quantize_256 = mf_quantize_256_avx2;
+    k->int8_peak = int8_peak;
+    k->matmul[MF_TYPE_F32] = mf_matmul_f32_avx2;
+    k->matmul[MF_TYPE_F16] = mf_matmul_f16_avx2;
+    k->matmul[MF_TYPE_BF16] = mf_matmul_bf16_avx2;
+    k->matmul[MF_TYPE_Q4_0] = matmul_q4_0;
+    k->matmul[MF_TYPE_Q4_1] = matmul_q4_1;
+    k->matmul[MF_TYPE_Q5_0] = matmul_q5_0;
+    k->matmul[MF_TYPE_Q5_1] = matmul_q5_1;
+    k->matmul[MF_TYPE_Q8_0] = matmul_q8_0;
+    k->matmul[MF_TYPE_IQ4_NL] = matmul_iq4_nl;
+    k->matmul[MF_TYPE_IQ4_XS] = matmul_iq4_xs;
+    k->matmul[MF_TYPE_Q2_K] = matmul_q2_k;
+    k->matmul[MF_TYPE_Q3_K] = matmul_q3_k;
+    k->matmul[MF_TYPE_Q4_K] = matmul_q4_k;
+    k->matmul[MF_TYPE_Q5_K] = matmul_q5_k;
+    k->matmul[MF_TYPE_Q6_K] = matmul_q6_k;
+}
