@@ -95,7 +95,25 @@ static size_t unlocalise(char *text) {
         if (!plain && !separator) text[n - 1] = '.';
         separator |= !plain;
     }
+    text[n] = 0;
     return n;
+}
+
+static bool reads_back(const char *text, size_t len, double value) {
+    double back;
+    return mf_parse_f64((mf_str){text, len}, &back) && back == value;
+}
+
+// Adds one to the last of the 16 digits of "d.ddddddddddddddde…"; false where that would carry through all of them.
+static bool next_decimal(char *text) {
+    for (char *p = strchr(text, 'e') - 1; *p >= '0' && *p <= '9'; p--) {
+        if (*p != '9') {
+            ++*p;
+            return true;
+        }
+        *p = '0';
+    }
+    return false;
 }
 
 void mf_json_real(mf_json_writer *w, double value) {
@@ -107,11 +125,16 @@ void mf_json_real(mf_json_writer *w, double value) {
     // Any 15 digits survive the way through a double, so a shorter text shows as zeros that %g drops; not so for subnormals.
     char text[64];
     size_t len = 0;
-    double back = 0;
     for (int digits = fabs(value) < DBL_MIN ? 1 : 15; digits <= 17; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, value);
         len = unlocalise(text);
-        if (mf_parse_f64((mf_str){text, len}, &back) && back == value) break;
+        if (reads_back(text, len, value)) break;
+        if (digits != 16) continue;
+        // Over a power of two the doubles are twice as far apart as below it: of the two neighbouring decimals the farther
+        // one may be the one that reads back.
+        snprintf(text, sizeof text, "%.15e", value);
+        len = unlocalise(text);
+        if (next_decimal(text) && reads_back(text, len, value)) break;
     }
     mf_buf_add(w->out, text, len);
 }
