@@ -11,27 +11,61 @@ typedef struct attention_work {
     mf_cell_range range[MF_ATTENTION_ROWS]; // of the split at hand
 } attention_work;
 
-// n query vectors against `count` sixteens a[i]: sum[q] = fma(w[q][i], a[i], sum[q]), i ascending. From +0 unless `resume`.
-LANES_INLINE void accumulate_block(int n, const float *a, int32_t count, const float *w, size_t w_stride, float *sum,
-                                   size_t sum_stride, bool resume) {
+// Sixteens of cells or channels as floats or halves: number i of column s begins at element s * next + i * step.
+typedef struct sixteens {
+    const void *at;
+    size_t step, next;
+    bool half;
+} sixteens;
+
+LANES_INLINE lanes load_sixteen(const void *at, size_t index, bool half) {
+    return half ? lanes_load_f16((const uint16_t *)at + index) : lanes_load((const float *)at + index);
+}
+
+// n query vectors against `width` columns of `count` sixteens: sum[q] = fma(w[q][i], a[i], sum[q]), i ascending; from +0 unless
+// `resume`. The accumulators of column s of vector q are at sum + q * sum_stride + 16 s.
+LANES_INLINE void accumulate_block(int n, int width, bool half, const sixteens *a, int32_t column, int32_t count,
+                                   const float *w, size_t w_stride, float *sum, size_t sum_stride, bool resume) {
     lanes l[LANES_BLOCK];
+    size_t index = (size_t)column * a->next;
+    sum += column * MF_LANES;
     LANES_UNROLL
-    for (int q = 0; q < n; q++) l[q] = resume ? lanes_load(sum + (size_t)q * sum_stride) : lanes_set1(0.0f);
-    for (int32_t i = 0; i < count; i++, a += MF_LANES) {
-        lanes x = lanes_load(a);
+    for (int j = 0; j < n * width; j++)
+        l[j] = resume ? lanes_load(sum + (size_t)(j / width) * sum_stride + j % width * MF_LANES) : lanes_set1(0.0f);
+    for (int32_t i = 0; i < count; i++, index += a->step) {
+        lanes x[4];
         LANES_UNROLL
-        for (int q = 0; q < n; q++) l[q] = lanes_fma(lanes_set1(w[(size_t)q * w_stride + (size_t)i]), x, l[q]);
+        for (int s = 0; s < width; s++) x[s] = load_sixteen(a->at, index + (size_t)s * a->next, half);
+        LANES_UNROLL
+        for (int j = 0; j < n * width; j++)
+            l[j] = lanes_fma(lanes_set1(w[(size_t)(j / width) * w_stride + (size_t)i]), x[j % width], l[j]);
     }
     LANES_UNROLL
-    for (int q = 0; q < n; q++) lanes_store(sum + (size_t)q * sum_stride, l[q]);
+    for (int j = 0; j < n * width; j++) lanes_store(sum + (size_t)(j / width) * sum_stride + j % width * MF_LANES, l[j]);
+}
+
+// The same over all columns, as many at a time as the registers hold: one query vector alone would wait for its additions.
+LANES_INLINE void accumulate_columns(int n, bool half, const sixteens *a, int32_t columns, int32_t count, const float *w,
+                                     size_t w_stride, float *sum, size_t sum_stride, bool resume) {
+    const int width = LANES_BLOCK >= 4 * n ? 4 : LANES_BLOCK >= 2 * n ? 2 : 1;
+    int32_t c = 0;
+    for (; c + width <= columns; c += width)
+        accumulate_block(n, width, half, a, c, count, w, w_stride, sum, sum_stride, resume);
+    if (width > 1)
+        for (; c < columns; c++) accumulate_block(n, 1, half, a, c, count, w, w_stride, sum, sum_stride, resume);
 }
 
 // The same for any n up to LANES_BLOCK.
-static void accumulate(int32_t n, const float *a, int32_t count, const float *w, size_t w_stride, float *sum,
-                       size_t sum_stride, bool resume) {
+static void accumulate(int32_t n, const sixteens *a, int32_t columns, int32_t count, const float *w, size_t w_stride,
+                       float *sum, size_t sum_stride, bool resume) {
+#define CASE(N)                                                                                    \
+    case N:                                                                                        \
+        if (a->half)                                                                               \
+            accumulate_columns(N, true, a, columns, count, w, w_stride, sum, sum_stride, resume);  \
+        else                                                                                       \
+            accumulate_columns(N, false, a, columns, count, w, w_stride, sum, sum_stride, resume); \
+        break;
     switch (n) {
-#define CASE(N) \
-    case N: accumulate_block(N, a, count, w, w_stride, sum, sum_stride, resume); break;
         CASE(1)
         CASE(2)
         CASE(3)
@@ -48,9 +82,12 @@ static void accumulate(int32_t n, const float *a, int32_t count, const float *w,
         CASE(13)
         CASE(14)
 #endif
-#undef CASE
     }
+#undef CASE
 }
+
+// With few query vectors (two passes) cells are converted where they are used; with more, once for all of them.
+static bool few(mf_cell_range queries) { return queries.end - queries.begin <= 2 * LANES_BLOCK; }
 
 static void load_cells(const attention_work *w, const uint8_t *from, size_t first, int32_t n, float *to) {
     if (w->kv->type == MF_TYPE_F16) {
@@ -66,29 +103,66 @@ static const uint8_t *block_part(const attention_work *w, int32_t split, int32_t
     return mf_kv_part(w->kv, w->p->layer, w->p->table[number], w->p->kv_head);
 }
 
-// The rows that see any of the split's cells [begin, end), as a range of query vectors (rows between them may see none).
-static mf_cell_range queries_of(const attention_work *w, int32_t begin, int32_t end) {
-    mf_cell_range rows = {0, 0};
+static mf_cell_range both(mf_cell_range a, mf_cell_range b) {
+    return (mf_cell_range){a.begin > b.begin ? a.begin : b.begin, a.end < b.end ? a.end : b.end};
+}
+
+static mf_cell_range range_of(const attention_work *w, int32_t query) { return w->range[query / w->p->n_group]; }
+
+// What is seen of some cells of a split: by which query vectors (those between the first and the last row that see any; rows
+// between them may see none), and which cells (between the first and the last that are seen by any).
+typedef struct seen {
+    mf_cell_range queries, cells;
+} seen;
+
+static seen seen_of(const attention_work *w, mf_cell_range cells) {
+    seen s = {.cells = {cells.end, cells.begin}};
     for (int32_t r = 0; r < w->p->n_rows; r++) {
-        if (w->range[r].begin >= end || w->range[r].end <= begin || w->range[r].begin >= w->range[r].end) continue;
-        if (rows.end == 0) rows.begin = r;
-        rows.end = r + 1;
+        mf_cell_range row = both(cells, w->range[r]);
+        if (row.begin >= row.end) continue;
+        if (s.queries.end == 0) s.queries.begin = r * w->p->n_group;
+        s.queries.end = (r + 1) * w->p->n_group;
+        if (row.begin < s.cells.begin) s.cells.begin = row.begin;
+        if (row.end > s.cells.end) s.cells.end = row.end;
     }
-    return (mf_cell_range){rows.begin * w->p->n_group, rows.end * w->p->n_group};
+    return s;
+}
+
+// Splits n query vectors evenly into passes of at most LANES_BLOCK: the first of pass i.
+static int32_t passes_for(int32_t n) { return (n + LANES_BLOCK - 1) / LANES_BLOCK; }
+
+static int32_t pass_begin(mf_cell_range queries, int32_t pass) {
+    int32_t n = queries.end - queries.begin;
+    return queries.begin + n * pass / passes_for(n);
+}
+
+// The scores of `columns` columns of 16 cells from `cell`.
+static void score_cells(const attention_work *w, mf_cell_range queries, const sixteens *k, int32_t cell, int32_t columns) {
+    size_t head_dim = (size_t)w->head_dim;
+    for (int32_t i = 0; i < passes_for(queries.end - queries.begin); i++) {
+        int32_t q = pass_begin(queries, i), n = pass_begin(queries, i + 1) - q;
+        accumulate(n, k, columns, w->head_dim, w->query + (size_t)q * head_dim, head_dim,
+                   w->score + (size_t)q * MF_SCORE_STRIDE + cell, MF_SCORE_STRIDE, false);
+    }
 }
 
 static void scores(const attention_work *w, int32_t split) {
-    for (int32_t cell = 0; cell < MF_ATTENTION_SPLIT; cell += MF_KV_LANES) {
-        mf_cell_range some = queries_of(w, cell, cell + MF_KV_LANES);
-        int32_t n = some.end - some.begin;
-        if (n == 0) continue;
-        load_cells(w, block_part(w, split, cell), mf_kv_k_index(w->head_dim, cell % MF_KV_BLOCK, 0),
-                   w->head_dim * MF_KV_LANES, w->cells);
-        int32_t passes = (n + LANES_BLOCK - 1) / LANES_BLOCK;
-        for (int32_t i = 0; i < passes; i++) {
-            int32_t q0 = some.begin + n * i / passes, q1 = some.begin + n * (i + 1) / passes;
-            accumulate(q1 - q0, w->cells, w->head_dim, w->query + (size_t)q0 * (size_t)w->head_dim, (size_t)w->head_dim,
-                       w->score + (size_t)q0 * MF_SCORE_STRIDE + cell, MF_SCORE_STRIDE, false);
+    size_t column = (size_t)w->head_dim * MF_KV_LANES;
+    for (int32_t block = 0; block < MF_ATTENTION_SPLIT; block += MF_KV_BLOCK) {
+        seen s = seen_of(w, (mf_cell_range){block, block + MF_KV_BLOCK});
+        if (s.queries.end == 0) continue;
+        const uint8_t *k = block_part(w, split, block);
+        int32_t first = (s.cells.begin - block) / MF_KV_LANES, behind = (s.cells.end - 1 - block) / MF_KV_LANES + 1;
+        if (few(s.queries)) {
+            sixteens cells = {k + (size_t)first * column * mf_kv_cell_bytes(w->kv), MF_KV_LANES, column,
+                              w->kv->type == MF_TYPE_F16};
+            score_cells(w, s.queries, &cells, block + first * MF_KV_LANES, behind - first);
+            continue;
+        }
+        for (int32_t c = first; c < behind; c++) {
+            load_cells(w, k, (size_t)c * column, w->head_dim * MF_KV_LANES, w->cells);
+            sixteens cells = {w->cells, MF_KV_LANES, column, false};
+            score_cells(w, s.queries, &cells, block + c * MF_KV_LANES, 1);
         }
     }
 }
@@ -122,40 +196,41 @@ static void exponentials(const attention_work *w, int32_t q, mf_cell_range range
     w->sum[q] = lanes_fold_sum(sum);
 }
 
-// Cells [range.begin, range.end) of the split into sixteen channels of the results of n <= LANES_BLOCK query vectors.
-static void weigh(const attention_work *w, int32_t q, int32_t n, mf_cell_range range, int32_t block, const float *slice,
-                  size_t channel) {
-    if (range.begin >= range.end) return;
-    accumulate(n, slice + (size_t)(range.begin - block) * MF_LANES, range.end - range.begin,
-               w->score + (size_t)q * MF_SCORE_STRIDE + range.begin, MF_SCORE_STRIDE,
-               w->result + (size_t)q * w->result_stride + channel, w->result_stride, true);
+// `columns` columns of 16 channels of a block's V, number 0 of its cells standing at v->at.
+typedef struct values {
+    sixteens v;
+    mf_cell_range block;
+    int32_t columns;
+    size_t channel; // of the first column
+} values;
+
+// Cells of the block into the results of n <= LANES_BLOCK query vectors from q.
+static void weigh(const attention_work *w, int32_t q, int32_t n, mf_cell_range cells, const values *from) {
+    if (cells.begin >= cells.end) return;
+    sixteens v = from->v;
+    v.at = (const uint8_t *)v.at + (size_t)(cells.begin - from->block.begin) * v.step * (v.half ? 2 : 4);
+    accumulate(n, &v, from->columns, cells.end - cells.begin, w->score + (size_t)q * MF_SCORE_STRIDE + cells.begin,
+               MF_SCORE_STRIDE, w->result + (size_t)q * w->result_stride + from->channel, w->result_stride, true);
 }
 
-static mf_cell_range both(mf_cell_range a, mf_cell_range b) {
-    return (mf_cell_range){a.begin > b.begin ? a.begin : b.begin, a.end < b.end ? a.end : b.end};
+// What single rows of the query vectors [q, q + n) see of the cells `part`, one vector after the other.
+static void weigh_singly(const attention_work *w, int32_t q, int32_t n, mf_cell_range part, const values *from) {
+    for (int32_t i = q; part.begin < part.end && i < q + n; i++) weigh(w, i, 1, both(range_of(w, i), part), from);
 }
 
-// The cells of one block into sixteen channels of n query vectors from q: each sees its own cells only. What all see is done
-// together, what is before and behind it one by one.
-static void weigh_block(const attention_work *w, int32_t q, int32_t n, mf_cell_range block, const float *slice,
-                        size_t channel) {
-    int32_t n_group = w->p->n_group;
-    mf_cell_range all = block;
-    for (int32_t r = q / n_group; r <= (q + n - 1) / n_group; r++) all = both(all, w->range[r]);
-    if (all.begin >= all.end) all = (mf_cell_range){block.end, block.end};
-    for (int32_t i = q; i < q + n; i++) {
-        mf_cell_range before = both(both(block, w->range[i / n_group]), (mf_cell_range){block.begin, all.begin});
-        weigh(w, i, 1, before, block.begin, slice, channel);
-    }
-    weigh(w, q, n, all, block.begin, slice, channel);
-    for (int32_t i = q; i < q + n; i++) {
-        mf_cell_range behind = both(both(block, w->range[i / n_group]), (mf_cell_range){all.end, block.end});
-        weigh(w, i, 1, behind, block.begin, slice, channel);
-    }
+// The cells of a block into the results of n query vectors from q: each sees its own cells only. What all see is done together,
+// what is before and behind it singly.
+static void weigh_block(const attention_work *w, int32_t q, int32_t n, const values *from) {
+    mf_cell_range all = from->block;
+    for (int32_t r = q / w->p->n_group, last = (q + n - 1) / w->p->n_group; r <= last; r++) all = both(all, w->range[r]);
+    if (all.begin >= all.end) all = (mf_cell_range){from->block.end, from->block.end};
+    weigh_singly(w, q, n, (mf_cell_range){from->block.begin, all.begin}, from);
+    weigh(w, q, n, all, from);
+    weigh_singly(w, q, n, (mf_cell_range){all.end, from->block.end}, from);
 }
 
-// Cells [first, first + n) of V in a block as [slice of 16 channels][64 cells][16].
-static void load_slices(const attention_work *w, const uint8_t *v, int32_t first, int32_t n) {
+// Cells [first, first + n) of V in a block as [columns of 16 channels][64 cells][16].
+static void load_columns(const attention_work *w, const uint8_t *v, int32_t first, int32_t n) {
     int32_t head_dim = w->head_dim, whole = head_dim / MF_LANES * MF_LANES;
     for (int32_t c = first; c < first + n; c++) {
         size_t cell = (size_t)c * (size_t)head_dim;
@@ -173,25 +248,30 @@ static void load_slices(const attention_work *w, const uint8_t *v, int32_t first
     }
 }
 
+static void weigh_queries(const attention_work *w, mf_cell_range queries, const values *from) {
+    for (int32_t i = 0; i < passes_for(queries.end - queries.begin); i++) {
+        int32_t q = pass_begin(queries, i);
+        weigh_block(w, q, pass_begin(queries, i + 1) - q, from);
+    }
+}
+
 static void results(const attention_work *w, int32_t split) {
+    int32_t columns = (int32_t)(w->result_stride / MF_LANES);
     for (int32_t cell = 0; cell < MF_ATTENTION_SPLIT; cell += MF_KV_BLOCK) {
-        mf_cell_range block = {cell, cell + MF_KV_BLOCK}, seen = {block.end, block.begin};
-        mf_cell_range some = queries_of(w, block.begin, block.end);
-        int32_t n = some.end - some.begin;
-        if (n == 0) continue;
-        for (int32_t r = 0; r < w->p->n_rows; r++) {
-            mf_cell_range row = both(block, w->range[r]);
-            if (row.begin >= row.end) continue;
-            if (row.begin < seen.begin) seen.begin = row.begin;
-            if (row.end > seen.end) seen.end = row.end;
+        values from = {.block = {cell, cell + MF_KV_BLOCK}, .columns = columns};
+        seen s = seen_of(w, from.block);
+        if (s.queries.end == 0) continue;
+        const uint8_t *v = block_part(w, split, cell) + w->kv->v_offset;
+        if (few(s.queries) && w->head_dim % MF_LANES == 0) {
+            from.v = (sixteens){v, (size_t)w->head_dim, MF_LANES, w->kv->type == MF_TYPE_F16};
+            weigh_queries(w, s.queries, &from);
+            continue;
         }
-        load_slices(w, block_part(w, split, cell) + w->kv->v_offset, seen.begin - cell, seen.end - seen.begin);
-        int32_t passes = (n + LANES_BLOCK - 1) / LANES_BLOCK;
-        for (size_t channel = 0; channel < w->result_stride; channel += MF_LANES) {
-            for (int32_t i = 0; i < passes; i++) {
-                int32_t q0 = some.begin + n * i / passes, q1 = some.begin + n * (i + 1) / passes;
-                weigh_block(w, q0, q1 - q0, block, w->cells + channel * MF_KV_BLOCK, channel);
-            }
+        load_columns(w, v, s.cells.begin - cell, s.cells.end - s.cells.begin);
+        from.columns = 1;
+        for (int32_t c = 0; c < columns; c++, from.channel += MF_LANES) {
+            from.v = (sixteens){w->cells + c * MF_LANES * MF_KV_BLOCK, MF_LANES, 0, false};
+            weigh_queries(w, s.queries, &from);
         }
     }
 }
@@ -225,16 +305,16 @@ static void merge_split(const attention_work *w, int32_t q, float *state) {
 static void attend_split(attention_work *w, int32_t split) {
     const mf_attention_piece *p = w->p;
     for (int32_t r = 0; r < p->n_rows; r++) w->range[r] = mf_attention_cells(p, r, split);
-    if (queries_of(w, 0, MF_ATTENTION_SPLIT).end == 0) return;
+    if (seen_of(w, (mf_cell_range){0, MF_ATTENTION_SPLIT}).queries.end == 0) return;
     scores(w, split);
     for (int32_t q = 0; q < w->queries; q++) {
-        mf_cell_range range = w->range[q / p->n_group];
+        mf_cell_range range = range_of(w, q);
         if (range.begin < range.end) exponentials(w, q, range);
     }
     memset(w->result, 0, (size_t)w->queries * w->result_stride * sizeof *w->result);
     results(w, split);
     for (int32_t q = 0; q < w->queries; q++) {
-        mf_cell_range range = w->range[q / p->n_group];
+        mf_cell_range range = range_of(w, q);
         if (range.begin < range.end) merge_split(w, q, p->state + (size_t)q * mf_attention_state_floats(w->head_dim));
     }
 }
