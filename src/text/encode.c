@@ -1,0 +1,144 @@
+// Text to ids: special tokens first, then the model on what lies between them.
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "text/vocab.h"
+
+enum {
+    MAX_TEXT = 1 << 30
+};
+
+bool mf_encoder_push(mf_encoder *e, int32_t id, mf_error *err) {
+    return mf_array_push(e->out, id) || mf_fail_memory(err, e->out->len * 2 * sizeof id, "token ids");
+}
+
+void mf_encoder_drop(mf_encoder *e, uint8_t byte) {
+    if (e->n_dropped++ == 0) e->dropped = byte;
+}
+
+static bool one_word(void *arg, mf_str word, mf_error *err) { return mf_bpe_word(arg, word, err); }
+
+// Byte-level BPE of text without special tokens: valid stretches through the splits, other bytes one by one.
+static bool bpe_text(mf_encoder *e, mf_str text, mf_buf *normal, mf_error *err) {
+    while (text.len) {
+        size_t bad = text.len;
+        if (!mf_utf8_valid(text.ptr, text.len, &bad) && bad == 0) {
+            if (!mf_bpe_word(e, (mf_str){text.ptr, 1}, err)) return false;
+            text = (mf_str){text.ptr + 1, text.len - 1};
+            continue;
+        }
+        if (bad > text.len) bad = text.len;
+        mf_str valid = {text.ptr, bad};
+        if (e->t->nfc && !mf_nfc(valid, normal, &valid, err)) return false;
+        if (!mf_split_run(e->split, valid, one_word, e, err)) return false;
+        text = (mf_str){text.ptr + bad, text.len - bad};
+    }
+    return true;
+}
+
+// The spans as one text, and how far control tokens may reach from a position.
+typedef struct reach {
+    const mf_text_span *spans;
+    size_t n, i;
+    size_t span_end;    // where span i ends
+    size_t control_end; // where the run of spans with parse_control that holds span i ends
+} reach;
+
+static void reach_extend(reach *r) {
+    r->control_end = r->span_end;
+    for (size_t k = r->i + 1; k < r->n && (r->spans[k].parse_control || r->spans[k].text.len == 0); k++)
+        r->control_end += r->spans[k].text.len;
+}
+
+// Bytes from `at` in which a control token's text may lie. Positions only grow.
+static size_t control_len(reach *r, size_t at) {
+    while (r->i < r->n && at >= r->span_end) {
+        r->i++;
+        if (r->i < r->n) r->span_end += r->spans[r->i].text.len;
+        if (r->i < r->n && r->spans[r->i].parse_control && at < r->span_end && r->control_end < r->span_end) reach_extend(r);
+    }
+    return r->i < r->n && r->spans[r->i].parse_control ? r->control_end - at : 0;
+}
+
+static bool encode_text(mf_encoder *e, mf_str text, reach *r, bool plain, mf_error *err) {
+    const mf_tokenizer *t = e->t;
+    mf_buf normal = {0};
+    bool ok = true, after_special = true;
+    size_t from = 0;
+    for (size_t at = 0; ok && at <= text.len;) {
+        size_t len = 0;
+        int32_t id = -1;
+        if (at < text.len) {
+            uint8_t byte = (uint8_t)text.ptr[at];
+            if (plain || t->special.first[byte] == t->special.first[byte + 1] ||
+                (id = mf_special_match(&t->special, text.ptr + at, text.len - at, control_len(r, at), &len)) < 0) {
+                at++;
+                continue;
+            }
+        }
+        mf_str part = {text.ptr + from, at - from};
+        if (part.len) {
+            ok = t->sentencepiece ? mf_spm_text(e, part, t->add_space_prefix && after_special, err)
+                                  : bpe_text(e, part, &normal, err);
+            after_special = false;
+        }
+        if (id >= 0) {
+            ok = ok && mf_encoder_push(e, id, err);
+            after_special = true;
+        }
+        from = at += id >= 0 ? len : 1;
+    }
+    free(normal.data);
+    return ok;
+}
+
+static bool run(mf_encoder *e, mf_str text, reach *r, unsigned flags, mf_error *err) {
+    const mf_tokenizer *t = e->t;
+    if (!t->sentencepiece && !(e->split = mf_split_state_new(t->splitter, err))) return false;
+    bool special = flags & MF_ENCODE_ADD_SPECIAL;
+    if (special && t->add_bos && !mf_encoder_push(e, t->bos, err)) return false;
+    if (!encode_text(e, text, r, flags & MF_ENCODE_PLAIN, err)) return false;
+    return !(special && t->add_eos) || mf_encoder_push(e, t->eos, err);
+}
+
+static bool join(const mf_text_span *spans, size_t n, mf_buf *buf, mf_str *text, mf_error *err) {
+    size_t total = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!mf_add_size(total, spans[i].text.len, &total) || total > MAX_TEXT)
+            return mf_fail(err, MF_ERR_LIMIT, "the text is longer than %d bytes", MAX_TEXT);
+    if (n == 1) {
+        *text = spans[0].text;
+        return true;
+    }
+    for (size_t i = 0; i < n; i++) mf_buf_str(buf, spans[i].text);
+    if (buf->failed) return mf_fail_memory(err, total, "the text");
+    *text = (mf_str){buf->data, buf->len};
+    return true;
+}
+
+bool mf_tokenizer_encode_spans(const mf_tokenizer *t, const mf_text_span *spans, size_t n, unsigned flags,
+                               mf_token_array *out, mf_error *err) {
+    mf_buf buf = {0};
+    mf_str text = {0};
+    size_t before = out->len;
+    mf_encoder e = {.t = t, .out = out};
+    reach r = {.spans = spans, .n = n, .span_end = n ? spans[0].text.len : 0};
+    if (n && spans[0].parse_control) reach_extend(&r);
+    bool ok = join(spans, n, &buf, &text, err) && run(&e, text, &r, flags, err);
+    if (!ok) out->len = before;
+    if (ok && e.n_dropped)
+        mf_log(MF_LOG_WARNING, "the vocabulary has no token for %zu byte%s of the text (the first is 0x%02X): left out",
+               e.n_dropped, e.n_dropped == 1 ? "" : "s", e.dropped);
+    mf_split_state_free(e.split);
+    mf_bpe_state_free(e.bpe);
+    mf_spm_state_free(e.spm);
+    free(buf.data);
+    return ok;
+}
+
+bool mf_tokenizer_encode(const mf_tokenizer *t, mf_str text, unsigned flags, mf_token_array *out, mf_error *err) {
+    mf_text_span span = {text, flags & MF_ENCODE_PARSE_CONTROL};
+    return mf_tokenizer_encode_spans(t, &span, 1, flags, out, err);
+}

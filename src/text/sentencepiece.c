@@ -1,0 +1,177 @@
+// SentencePiece's BPE: the adjacent pair whose joined piece has the highest score is merged first, the leftmost of equals.
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "text/vocab.h"
+
+#define SPACE_MARK "\xE2\x96\x81" // U+2581 stands for a space in pieces
+
+typedef struct symbol {
+    uint32_t at, len; // bytes of the escaped text; len 0: merged into the one before
+    uint32_t prev, next;
+} symbol;
+
+typedef struct candidate {
+    float score;
+    uint32_t left, len; // the left symbol and the bytes of both: an outdated candidate does not fit them
+    int32_t id;
+} candidate;
+
+// An unused piece is merged like others, and taken apart again at the end.
+typedef struct parts {
+    int32_t id;
+    uint32_t left_len;
+} parts;
+
+struct mf_spm_state {
+    mf_buf text; // escaped
+    mf_array(symbol) symbols;
+    mf_array(candidate) heap;
+    mf_array(parts) unused;
+    bool prev_unknown;
+};
+
+static const uint32_t none = UINT32_MAX;
+
+static bool before(const candidate *a, const candidate *b) {
+    return a->score != b->score ? a->score > b->score : a->left < b->left;
+}
+
+static bool heap_push(mf_spm_state *s, candidate c) {
+    if (!mf_array_push(&s->heap, c)) return false;
+    candidate *h = s->heap.data;
+    size_t i = s->heap.len - 1;
+    for (size_t up; i > 0 && before(&c, &h[up = (i - 1) / 2]); i = up) h[i] = h[up];
+    h[i] = c;
+    return true;
+}
+
+static candidate heap_pop(mf_spm_state *s) {
+    candidate *h = s->heap.data, top = h[0], last = h[--s->heap.len];
+    size_t n = s->heap.len, i = 0;
+    for (size_t child; (child = 2 * i + 1) < n; i = child) {
+        if (child + 1 < n && before(&h[child + 1], &h[child])) child++;
+        if (!before(&h[child], &last)) break;
+        h[i] = h[child];
+    }
+    h[i] = last;
+    return top;
+}
+
+// The piece that merging may make of a text; -1 when it is none. Control, unknown and byte tokens are never made of text.
+static int32_t piece(const mf_tokenizer *t, const char *text, size_t len) {
+    uint32_t id;
+    if (len > t->max_piece || !mf_map_get(&t->ids, (mf_str){text, len}, &id)) return -1;
+    uint8_t type = t->type[id];
+    return type == MF_TOKEN_NORMAL || type == MF_TOKEN_UNUSED || type == MF_TOKEN_USER_DEFINED ? (int32_t)id : -1;
+}
+
+static bool propose(const mf_tokenizer *t, mf_spm_state *s, uint32_t left) {
+    const symbol *a = &s->symbols.data[left];
+    if (a->next == none) return true;
+    const symbol *b = &s->symbols.data[a->next];
+    int32_t id = piece(t, s->text.data + a->at, (size_t)a->len + b->len);
+    if (id < 0) return true;
+    if (t->type[id] == MF_TOKEN_UNUSED && !mf_array_push(&s->unused, ((parts){id, a->len}))) return false;
+    return heap_push(s, (candidate){t->score[id], left, a->len + b->len, id});
+}
+
+// Makes the escaped text and one symbol a character. Bytes that are not UTF-8 are symbols of their own.
+static bool prepare(mf_spm_state *s, mf_str text, bool prefix) {
+    s->text.len = 0;
+    s->symbols.len = 0;
+    s->heap.len = 0;
+    s->unused.len = 0;
+    if (prefix) mf_buf_text(&s->text, SPACE_MARK);
+    for (size_t i = 0; i < text.len;) {
+        const char *space = memchr(text.ptr + i, ' ', text.len - i);
+        size_t run = space ? (size_t)(space - text.ptr) - i : text.len - i;
+        mf_buf_add(&s->text, text.ptr + i, run);
+        if (space) mf_buf_text(&s->text, SPACE_MARK);
+        i += run + 1;
+    }
+    if (s->text.failed || s->text.len >= none) return false;
+    for (uint32_t i = 0; i < s->text.len;) {
+        uint32_t cp, n = (uint32_t)s->symbols.len;
+        int len = mf_utf8_decode(s->text.data + i, s->text.len - i, &cp);
+        if (len <= 0) len = 1;
+        if (!mf_array_push(&s->symbols, ((symbol){i, (uint32_t)len, n ? n - 1 : none, n + 1}))) return false;
+        i += (uint32_t)len;
+    }
+    if (s->symbols.len) s->symbols.data[s->symbols.len - 1].next = none;
+    return true;
+}
+
+static bool merge_all(const mf_tokenizer *t, mf_spm_state *s) {
+    for (uint32_t i = 0; i + 1 < s->symbols.len; i++)
+        if (!propose(t, s, i)) return false;
+    symbol *symbols = s->symbols.data;
+    while (s->heap.len) {
+        candidate c = heap_pop(s);
+        symbol *left = &symbols[c.left];
+        if (left->len == 0 || left->next == none || left->len + symbols[left->next].len != c.len) continue;
+        symbol *right = &symbols[left->next];
+        left->len = c.len;
+        right->len = 0;
+        left->next = right->next;
+        if (left->next != none) symbols[left->next].prev = c.left;
+        if (!propose(t, s, c.left)) return false;
+        if (left->prev != none && !propose(t, s, left->prev)) return false;
+    }
+    return true;
+}
+
+// A symbol that is no piece: its bytes, or without byte tokens one unknown token for a run of such symbols.
+static bool emit_unknown(mf_encoder *e, const char *text, size_t len, mf_error *err) {
+    const mf_tokenizer *t = e->t;
+    if (t->byte_id[0] < 0) {
+        bool first = !e->spm->prev_unknown;
+        e->spm->prev_unknown = true;
+        return !first || mf_encoder_push(e, t->unk, err);
+    }
+    for (size_t i = 0; i < len; i++)
+        if (!mf_encoder_push(e, t->byte_id[(uint8_t)text[i]], err)) return false;
+    return true;
+}
+
+static const parts *unused_parts(const mf_spm_state *s, int32_t id) {
+    for (size_t i = s->unused.len; i-- > 0;)
+        if (s->unused.data[i].id == id) return &s->unused.data[i];
+    return NULL;
+}
+
+// Recursion ends: each part is shorter, and a piece has at most max_piece bytes; the depth is bounded below.
+static bool emit(mf_encoder *e, const char *text, size_t len, int depth, mf_error *err) {
+    int32_t id = piece(e->t, text, len);
+    if (id < 0) return emit_unknown(e, text, len, err);
+    if (e->t->type[id] == MF_TOKEN_UNUSED && depth < 64) {
+        const parts *p = unused_parts(e->spm, id);
+        if (p)
+            return emit(e, text, p->left_len, depth + 1, err) &&
+                   emit(e, text + p->left_len, len - p->left_len, depth + 1, err);
+    }
+    e->spm->prev_unknown = false;
+    return mf_encoder_push(e, id, err);
+}
+
+bool mf_spm_text(mf_encoder *e, mf_str text, bool prefix, mf_error *err) {
+    if (!e->spm && !(e->spm = mf_alloc(1, sizeof *e->spm))) return mf_fail_memory(err, sizeof *e->spm, "encoding");
+    mf_spm_state *s = e->spm;
+    if (!prepare(s, text, prefix) || !merge_all(e->t, s))
+        return mf_fail_memory(err, text.len * sizeof(candidate), "encoding");
+    s->prev_unknown = false;
+    for (uint32_t i = s->symbols.len ? 0 : none; i != none; i = s->symbols.data[i].next)
+        if (!emit(e, s->text.data + s->symbols.data[i].at, s->symbols.data[i].len, 0, err)) return false;
+    return true;
+}
+
+void mf_spm_state_free(mf_spm_state *s) {
+    if (!s) return;
+    free(s->text.data);
+    free(s->symbols.data);
+    free(s->heap.data);
+    free(s->unused.data);
+    free(s);
+}
