@@ -12,6 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+// The sanitizers' allocators end the program instead of returning NULL unless told otherwise.
+const char *__asan_default_options(void);
+const char *__tsan_default_options(void);
+const char *__asan_default_options(void) { return "allocator_may_return_null=1"; }
+const char *__tsan_default_options(void) { return "allocator_may_return_null=1"; }
+
 // A size that no machine gives, taken at run time so that the compiler does not warn of it.
 static volatile size_t huge = SIZE_MAX / 2;
 

@@ -10,7 +10,7 @@ static void write_value(mf_json_writer *w, const mf_json *v) {
     if (v->kind == MF_JSON_BOOL) mf_json_bool(w, v->boolean);
     if (v->kind == MF_JSON_STRING) mf_json_string(w, v->text);
     if (v->kind == MF_JSON_NUMBER) {
-        if (mf_json_i64(v, &integer)) {
+        if (mf_json_i64(v, &integer) && integer != 0) { // "-0" is a real's own zero
             mf_json_int(w, integer);
         } else {
             mf_json_real(w, mf_json_f64(v, &real) ? real : 0);
