@@ -16,13 +16,20 @@ static bool check_range(const char *name, int32_t value, int32_t low, int32_t hi
 // The parameters with what is left open filled in.
 static bool settle(const mf_model *model, const mf_engine_params *in, mf_engine_params *p, mf_error *err) {
     *p = *in;
+    if (!check_range("the number of sequences", p->max_seqs, 1, 1024, err)) return false;
     if (p->max_outs == 0) p->max_outs = p->max_seqs;
-    return check_range("the context", p->n_ctx, 1, model->hparams.n_ctx_train, err) && check_range("the batch size", p->n_batch, 1, 8192, err) &&
-           check_range("the number of sequences", p->max_seqs, 1, 1024, err) && check_range("the number of output rows", p->max_outs, 1, 8192, err);
+    int64_t most = (int64_t)model->hparams.n_ctx_train * p->max_seqs;
+    return check_range("the context", p->n_ctx, 1, most > INT32_MAX - 64 ? INT32_MAX - 64 : (int32_t)most, err) && check_range("the batch size", p->n_batch, 1, 8192, err) &&
+           check_range("the number of output rows", p->max_outs, 1, 8192, err);
 }
 
 static mf_kv_params kv_params(const mf_model *m, const mf_engine_params *p) {
     return (mf_kv_params){p->kv_type, m->hparams.n_layer, m->hparams.n_head_kv, m->hparams.head_dim, p->n_ctx};
+}
+
+// The most cells of one sequence.
+static int32_t cells_of_sequence(const mf_model *m, const mf_engine_params *p) {
+    return p->n_ctx < m->hparams.n_ctx_train ? p->n_ctx : m->hparams.n_ctx_train;
 }
 
 // The graph after its passes, with its plan and storage.
@@ -30,7 +37,7 @@ static mf_graph_exec *compile(const mf_model *model, const mf_device_list *devic
     mf_graph g;
     if (!mf_model_build(model, &g, err)) return NULL;
     if (mf_graph_lower(&g, err) && mf_graph_fuse(&g, p->fuse, err) && mf_graph_assign(&g, devices, p->kv_type, err) && mf_graph_schedule(&g, err))
-        return mf_graph_exec_new(&g, devices, p->n_batch, p->max_outs, p->n_ctx, err);
+        return mf_graph_exec_new(&g, devices, p->n_batch, p->max_outs, cells_of_sequence(model, p), err);
     mf_graph_free(&g);
     return NULL;
 }
@@ -53,6 +60,7 @@ mf_engine *mf_engine_new(const mf_model *model, const mf_device_list *devices, c
     mf_engine *e = mf_alloc(1, sizeof *e);
     if (!e) return mf_fail_memory(err, sizeof *e, "the engine"), NULL;
     *e = (mf_engine){.model = model, .devices = *devices, .params = p};
+    e->seq_cells = cells_of_sequence(model, &p);
     mf_kv_params kv = kv_params(model, &p);
     e->sequences = mf_alloc((size_t)p.max_seqs, sizeof(mf_sequence *));
     e->events = mf_alloc((size_t)p.max_seqs, sizeof *e->events);

@@ -13,7 +13,7 @@ typedef struct mf_engine mf_engine;
 typedef struct mf_sequence mf_sequence;
 
 typedef struct mf_engine_params {
-    int32_t n_ctx;      // KV cells in all, shared by the sequences
+    int32_t n_ctx;      // KV cells in all, shared by the sequences; a sequence has at most the model's maximum
     int32_t n_batch;    // rows of a step at most
     int32_t max_seqs;   // sequences at once at most
     int32_t max_outs;   // rows of a step whose logits are wanted at most; 0: max_seqs

@@ -18,7 +18,7 @@ mf_sequence *mf_sequence_new(mf_engine *e, const mf_sequence_params *params, mf_
     mf_sequence *s = mf_alloc(1, sizeof *s);
     if (!s) return mf_fail_memory(err, sizeof *s, "a sequence"), NULL;
     *s = (mf_sequence){.engine = e, .params = *params, .slot = slot};
-    size_t cells = (size_t)e->params.n_ctx + 1;
+    size_t cells = (size_t)e->seq_cells + 1;
     bool room = mf_array_reserve(&s->tokens, cells) && mf_array_reserve(&s->table.blocks, cells / MF_KV_BLOCK + 1);
     if (!room) mf_fail_memory(err, cells * sizeof(int32_t), "a sequence");
     if (room && params->sampler) room = (s->sampler = mf_sampler_new(params->sampler, e->model->hparams.n_vocab, err)) != NULL;
@@ -41,7 +41,7 @@ void mf_sequence_free(mf_sequence *s) {
 
 bool mf_sequence_append(mf_sequence *s, const int32_t *ids, size_t n, mf_error *err) {
     int32_t n_vocab = s->engine->model->hparams.n_vocab;
-    size_t cells = (size_t)s->engine->params.n_ctx;
+    size_t cells = (size_t)s->engine->seq_cells;
     if (s->failed) return mf_fail(err, MF_ERR_ARGUMENT, "the sequence has failed");
     if (n == 0) return true;
     for (size_t i = 0; i < n; i++)

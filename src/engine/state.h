@@ -32,6 +32,7 @@ struct mf_engine {
     const mf_model *model;
     mf_device_list devices;
     mf_engine_params params;
+    int32_t seq_cells;       // most cells of one sequence
     mf_kv *kv;
     mf_graph_exec *exec;
     mf_sequence **sequences; // [max_seqs], NULL where free

@@ -18,7 +18,7 @@ static void generate(mf_sequence *s, const float *logits) {
     mf_sampler_accept(s->sampler, token);
     s->n_generated++;
     bool stop = is_stop(s, token);
-    bool full = (int32_t)s->tokens.len >= s->engine->params.n_ctx, enough = s->params.max_tokens >= 0 && s->n_generated >= s->params.max_tokens;
+    bool full = (int32_t)s->tokens.len >= s->engine->seq_cells, enough = s->params.max_tokens >= 0 && s->n_generated >= s->params.max_tokens;
     s->tokens.data[s->tokens.len++] = token; // there is room for one token more than there are cells
     mf_sequence_end(s, token, stop ? MF_FINISH_STOP : full || enough ? MF_FINISH_LENGTH : MF_FINISH_NONE, NULL);
 }

@@ -31,7 +31,7 @@ struct mf_arch {
 // All architectures, in alphabetical order.
 const mf_arch *const *mf_archs(size_t *n);
 
-extern const mf_arch mf_arch_llama, mf_arch_qwen2;
+extern const mf_arch mf_arch_llama, mf_arch_qwen2, mf_arch_qwen3;
 
 // hparams.c
 bool mf_hparams_read(mf_model *model, mf_error *err);

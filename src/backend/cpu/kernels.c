@@ -43,8 +43,10 @@ static void fill(void) {
         if (i > 0) *k = table[i - 1];
         k->name = levels[i].name;
         k->usable = levels[i].usable;
-        levels[i].matmul(k);
-        levels[i].vector(k);
+        if (k->usable(mf_cpu_features_get())) { // the fillers themselves are compiled for their level
+            levels[i].matmul(k);
+            levels[i].vector(k);
+        }
         best_first[LEVELS - 1 - i] = k;
     }
 }
