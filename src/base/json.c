@@ -43,8 +43,10 @@ static bool out_of_memory(reader *r) { return fail_at(r, r->pos, MF_ERR_MEMORY, 
 // The byte at the reader, 0 at the end (which no rule of the grammar takes).
 static char peek(const reader *r) { return r->pos < r->text.len ? r->text.ptr[r->pos] : 0; }
 
+static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
 static void skip_space(reader *r) {
-    while (r->pos < r->text.len && memchr(" \t\n\r", r->text.ptr[r->pos], 4)) r->pos++;
+    while (is_space(peek(r))) r->pos++;
 }
 
 static bool take(reader *r, char c) {

@@ -23,10 +23,12 @@ enum {
     STACK_BYTES = 2 << 20 // some C libraries give threads as little as 128 KB
 };
 
-// Something that is waited for: waiters wait until `turn` differs from what they saw before.
+// Something that is waited for: waiters wait until `turn` differs from what they saw before. Whoever brings `count` to its end
+// opens the gate, and so has the line with the sleepers at hand.
 typedef struct gate {
     _Alignas(LINE) atomic_uint turn;
-    _Alignas(LINE) atomic_int sleepers;
+    _Alignas(LINE) atomic_int count; // done: threads that are still in fn; barrier: workers that have arrived
+    atomic_int sleepers;
     pthread_mutex_t mutex;
     pthread_cond_t cond;
 } gate;
@@ -44,8 +46,6 @@ struct mf_pool {
     void *arg;
     bool stop;
     gate work, done, barrier;
-    _Alignas(LINE) atomic_int running; // started threads that have not returned from fn
-    _Alignas(LINE) atomic_int arrived; // workers in the barrier
 };
 
 static inline void pause_briefly(void) {
@@ -136,7 +136,7 @@ static void *work(void *arg) {
         float_state old = enter_float_state();
         pool->fn(pool->arg, w->index);
         leave_float_state(old);
-        if (atomic_fetch_sub_explicit(&pool->running, 1, memory_order_acq_rel) == 1) gate_open(&pool->done);
+        if (atomic_fetch_sub_explicit(&pool->done.count, 1, memory_order_acq_rel) == 1) gate_open(&pool->done);
     }
 }
 
@@ -216,7 +216,7 @@ void mf_pool_run(mf_pool *pool, void (*fn)(void *arg, int worker), void *arg) {
     pool->fn = fn;
     pool->arg = arg;
     if (pool->size > 1) {
-        atomic_store_explicit(&pool->running, pool->size - 1, memory_order_relaxed);
+        atomic_store_explicit(&pool->done.count, pool->size - 1, memory_order_relaxed);
         gate_open(&pool->work);
     }
     float_state old = enter_float_state();
@@ -229,10 +229,10 @@ void mf_pool_barrier(mf_pool *pool) {
     if (pool->size == 1) return;
     gate *g = &pool->barrier;
     unsigned seen = atomic_load_explicit(&g->turn, memory_order_relaxed);
-    if (atomic_fetch_add_explicit(&pool->arrived, 1, memory_order_acq_rel) < pool->size - 1) {
+    if (atomic_fetch_add_explicit(&g->count, 1, memory_order_acq_rel) < pool->size - 1) {
         gate_wait(g, seen, pool->spins);
         return;
     }
-    atomic_store_explicit(&pool->arrived, 0, memory_order_relaxed);
+    atomic_store_explicit(&g->count, 0, memory_order_relaxed);
     gate_open(g);
 }
