@@ -1,0 +1,106 @@
+// The sampler: from a row of logits to a token id. One chain, one config, no allocation after mf_sampler_new. The stages, their
+// formulas and the random draws are in docs/sampling.md. A sampler belongs to one sequence and to one thread at a time.
+#ifndef MF_SAMPLE_SAMPLER_H
+#define MF_SAMPLE_SAMPLER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define MF_SAMPLER_LAST_N_MAX   (1 << 20) // the most tokens a penalty may look back
+#define MF_SAMPLER_BREAKER_MAX  20        // the most tokens of one DRY sequence breaker
+#define MF_SAMPLER_LOGPROBS_MAX 128       // the most entries of mf_sampler_logprobs
+
+typedef struct mf_logit_bias {
+    int32_t token;
+    float bias; // added to the token's logit, in ±100; repeated tokens add up
+} mf_logit_bias;
+
+typedef struct mf_token_run {
+    const int32_t *ids;
+    size_t len;
+} mf_token_run;
+
+// The config. Every field has its range in params.c; mf_sampler_params_check names the field that is outside. The arrays are
+// borrowed by mf_sampler_params_check and copied by mf_sampler_new.
+typedef struct mf_sampler_params {
+    uint64_t seed;                             // 42; the key of every draw
+    float temp;                                // 0.8; 0 = greedy
+    int32_t top_k;                             // 40; 0 = off
+    float top_p;                               // 0.95; 1 = off
+    float min_p;                               // 0 = off
+    float typical;                             // 1 = off
+    float top_n_sigma;                         // 0 = off
+    float xtc_probability;                     // 0 = off
+    float xtc_threshold;                       // 0.1; over 0.5 = off
+    float repeat_penalty;                      // 1.1; 1 = off
+    float frequency_penalty;                   // 0 = off
+    float presence_penalty;                    // 0 = off
+    int32_t repeat_last_n;                     // 64 tokens seen by the three penalties; 0 = off
+    float dry_multiplier;                      // 0 = off
+    float dry_base;                            // 1.75
+    int32_t dry_allowed_length;                // 2
+    int32_t dry_penalty_last_n;                // 64; 0 = off
+    const mf_token_run *dry_sequence_breakers; // none
+    size_t n_dry_sequence_breakers;
+    int32_t mirostat;                // 0 = off, 1, 2
+    float mirostat_tau;              // 5; bits of surprise aimed at
+    float mirostat_eta;              // 0.1; learning rate
+    int32_t mirostat_m;              // 100; ranked candidates that version 1 estimates from
+    const mf_logit_bias *logit_bias; // none
+    size_t n_logit_bias;
+} mf_sampler_params;
+
+// The defaults above.
+void mf_sampler_params_init(mf_sampler_params *params);
+
+// MF_ERR_ARGUMENT for nonsense, by name and value: NaN, out of range, ids outside [0, n_vocab).
+bool mf_sampler_params_check(const mf_sampler_params *params, int32_t n_vocab, mf_error *err);
+
+typedef struct mf_sampler mf_sampler;
+
+// A sampler with an empty history. NULL: params that mf_sampler_params_check refuses, or no memory.
+mf_sampler *mf_sampler_new(const mf_sampler_params *params, int32_t n_vocab, mf_error *err);
+void mf_sampler_free(mf_sampler *s); // NULL is fine
+
+// A constraint that runs after the penalties: it sets the logits of forbidden tokens to -infinity and touches nothing else.
+// False with err ends the sampling with that error.
+typedef bool (*mf_sampler_mask)(void *arg, float *logits, int32_t n_vocab, mf_error *err);
+
+// Sets the mask of a sampler (NULL: none). It is no part of the state that is reset or copied.
+void mf_sampler_set_mask(mf_sampler *s, mf_sampler_mask mask, void *arg);
+
+// Puts a token of the sequence (prompt or generated) into the history, in O(1). False, and nothing changes, for an id outside
+// the vocabulary.
+bool mf_sampler_accept(mf_sampler *s, int32_t token);
+
+// Chooses a token from n_vocab logits, which are not modified. token_index is the number of tokens generated so far in this
+// sequence: with the seed it is the counter of the random draws. Sampling changes nothing that a later sampling sees (mirostat
+// learns when the token is accepted), so it may be repeated. MF_ERR_NUMERIC: a logit that is NaN or +infinity (named by token),
+// or no logit above -infinity, before or after bias, penalties and mask.
+bool mf_sampler_sample(mf_sampler *s, const float *logits, uint64_t token_index, int32_t *token, mf_error *err);
+
+// The candidates that the last successful mf_sampler_sample drew from, in its order, with their probabilities (sum 1). Fills at
+// most cap entries (probs may be NULL) and returns how many candidates there were; 0 before the first sampling.
+size_t mf_sampler_survivors(const mf_sampler *s, size_t cap, int32_t *ids, float *probs);
+
+// Forgets the history and what mirostat has learned.
+void mf_sampler_reset(mf_sampler *s);
+
+// Makes the state (history, mirostat) of dst that of src, without allocating. False, and nothing changes, unless both look back
+// equally far over vocabularies of one size.
+bool mf_sampler_copy(mf_sampler *dst, const mf_sampler *src);
+
+// A sampler with the params and the state of `s` and without its mask; NULL when memory is out.
+mf_sampler *mf_sampler_clone(const mf_sampler *s, mf_error *err);
+
+// log_softmax of n_vocab raw logits (natural logarithm): fills ids and logprobs with the k most probable tokens (ties: lower id
+// first) and *token_logprob, unless it is NULL, with that of `token`. Returns how many of the k there are (a logit of -infinity
+// is never listed), or -1: k outside 0 … MF_SAMPLER_LOGPROBS_MAX, `token` outside the vocabulary (MF_ERR_ARGUMENT), logits that
+// mf_sampler_sample would refuse (MF_ERR_NUMERIC).
+int mf_sampler_logprobs(const float *logits, int32_t n_vocab, int32_t token, float *token_logprob, int32_t k, int32_t *ids,
+                        float *logprobs, mf_error *err);
+
+#endif
