@@ -2,6 +2,7 @@
 #ifndef TESTS_ENGINE_FIXTURE_H
 #define TESTS_ENGINE_FIXTURE_H
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "backend/backends.h"

@@ -72,6 +72,7 @@ size_t mf_cpu_scratch_bytes(const mf_device *device, const mf_program *program) 
 
 bool mf_cpu_reserve(mf_device *device, size_t bytes, mf_error *err) {
     cpu_device *d = (cpu_device *)device;
+    d->scratch.program = NULL; // a program may come to stand where a freed one stood
     if (bytes <= d->scratch.bytes) return true;
     void *memory = mf_cpu_alloc(device, bytes);
     if (!memory) return mf_fail_memory(err, bytes, "the CPU's working memory");
