@@ -1,0 +1,42 @@
+#!/bin/sh
+# What `./dev check` does once the packages are there: both compilers with -Werror, clang-tidy, the format check, fuzz runs, threads
+# under TSan, and everything under ASan and UBSan. The last lines are ctest's.
+set -eu
+cd "$(dirname "$0")/../.."
+jobs=$(nproc)
+
+step() { printf '\n== %s\n' "$*"; }
+
+configure() { # configure DIR ARGS…
+    dir=$1
+    shift
+    cmake -S . -B "$dir" -G Ninja -DMINFER_WERROR=ON "$@" >/dev/null
+    cmake --build "$dir" -j "$jobs"
+}
+
+step "gcc, -Werror"
+configure build-gcc -DCMAKE_C_COMPILER=gcc | tail -n 1
+
+step "clang with fuzzers, ASan and UBSan, -Werror"
+configure build-fuzz -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=RelWithDebInfo -DMINFER_FUZZ=ON -DMINFER_SANITIZE=address,undefined | tail -n 1
+
+step "format"
+if clang-format --version | grep -q 'version 14\.'; then
+    git ls-files '*.c' '*.h' | xargs clang-format --dry-run -Werror
+else
+    echo "skipped: the style is that of clang-format 14, here is $(clang-format --version)"
+fi
+
+step "clang-tidy"
+git ls-files 'src/*.c' | grep -v /arm/ | xargs -P "$jobs" -n 1 clang-tidy -p build-fuzz --quiet 2>&1 | grep -v 'warnings generated' || true
+git ls-files 'src/*.c' | grep -v /arm/ | xargs -P "$jobs" -n 1 clang-tidy -p build-fuzz --quiet >/dev/null 2>&1
+
+step "fuzz, ${FUZZ_SECONDS:-15} s a target"
+sh tests/support/fuzz.sh "${FUZZ_SECONDS:-15}"
+
+step "threads under TSan"
+configure build-tsan -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=RelWithDebInfo -DMINFER_SANITIZE=thread | tail -n 1
+ctest --test-dir build-tsan --output-on-failure -R '^(base_pool|base_log|engine_threads)$'
+
+step "everything under ASan and UBSan"
+ctest --test-dir build-fuzz --output-on-failure -j "$jobs"
