@@ -8,11 +8,11 @@ typedef struct mf_device mf_device;
 
 // What an operation would work on, for supports().
 typedef struct mf_op_types {
-    mf_format src;      // format of the first source
+    mf_format src; // format of the first source
     mf_format dst;
-    mf_type weight;     // where has_weight
+    mf_type weight; // where has_weight
     bool has_weight;
-    mf_type kv;         // KV_STORE, ATTENTION
+    mf_type kv; // KV_STORE, ATTENTION
 } mf_op_types;
 
 typedef struct mf_device_limits { // for the benchmark's percentages; measured when asked for, a fraction of a second
@@ -21,8 +21,8 @@ typedef struct mf_device_limits { // for the benchmark's percentages; measured w
 } mf_device_limits;
 
 typedef struct mf_device_options {
-    int n_threads;        // 0: mf_cpu_default_threads()
-    const char *cpu_row;  // NULL or "": the best
+    int n_threads;       // 0: mf_cpu_default_threads()
+    const char *cpu_row; // NULL or "": the best
 } mf_device_options;
 
 // What each kind of device implements.
@@ -60,7 +60,8 @@ typedef struct mf_device_class {
 
     // Runs nodes [first, first + count). Allocates nothing. A row that turns non-finite is reported in step->row_error, not as
     // a failure; false with err is a broken invariant, with the values.
-    bool (*run)(mf_device *device, const mf_program *program, int32_t first, int32_t count, const mf_step *step, mf_error *err);
+    bool (*run)(mf_device *device, const mf_program *program, int32_t first, int32_t count, const mf_step *step,
+                mf_error *err);
 
     bool (*measure)(mf_device *device, mf_device_limits *out, mf_error *err);
 } mf_device_class;

@@ -34,9 +34,7 @@ static const char *const format_names[MF_FORMAT_COUNT] = {
     [MF_FORMAT_A8_256] = "a8_256",
 };
 
-const char *mf_format_name(mf_format format) {
-    return format >= 0 && format < MF_FORMAT_COUNT ? format_names[format] : "?";
-}
+const char *mf_format_name(mf_format format) { return format >= 0 && format < MF_FORMAT_COUNT ? format_names[format] : "?"; }
 
 mf_format mf_format_for_weight(mf_type type) {
     switch (type) {

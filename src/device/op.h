@@ -20,13 +20,13 @@ typedef enum mf_op {
     MF_OP_ROPE_TABLE, // dst[r][2i], dst[r][2i+1] = cos, sin of pos[r] * inv_freq[i]
     MF_OP_ROPE,       // rotates each head of a row by the table
     MF_OP_KV_STORE,   // writes a row's K and V heads into its cell of a layer's cache; dst is a token without bytes
-    MF_OP_ATTENTION,  // softmax(q k^T * scale) v over the cells of the row's sequence up to its own; src: q, the store's token
-    MF_OP_QUANTIZE,   // dst (A8_32 or A8_256) = src (F32)
-    MF_OP_CONCAT,     // dst row = a's row, then b's row
-    MF_OP_VIEW,       // no work: another shape or part of the same storage
-    MF_OP_RESHAPE,    // no work
-    MF_OP_PERMUTE,    // no work
-    MF_OP_SWIGLU,     // fused: dst = silu(a) * b
+    MF_OP_ATTENTION, // softmax(q k^T * scale) v over the cells of the row's sequence up to its own; src: q, the store's token
+    MF_OP_QUANTIZE,  // dst (A8_32 or A8_256) = src (F32)
+    MF_OP_CONCAT,    // dst row = a's row, then b's row
+    MF_OP_VIEW,      // no work: another shape or part of the same storage
+    MF_OP_RESHAPE,   // no work
+    MF_OP_PERMUTE,   // no work
+    MF_OP_SWIGLU,    // fused: dst = silu(a) * b
     MF_OP_ROPE_STORE,      // fused: rope of K, then kv_store
     MF_OP_NORM_QUANTIZE,   // fused: rms_norm, then quantize
     MF_OP_SWIGLU_QUANTIZE, // fused: swiglu, then quantize
@@ -38,7 +38,12 @@ const char *mf_op_name(mf_op op);
 
 // How a value's rows are stored. A8_32 and A8_256 are the int8 activations of docs/arithmetic.md: their rows are opaque to all
 // but the device, which tells their size.
-typedef enum mf_format { MF_FORMAT_F32, MF_FORMAT_A8_32, MF_FORMAT_A8_256, MF_FORMAT_COUNT } mf_format;
+typedef enum mf_format {
+    MF_FORMAT_F32,
+    MF_FORMAT_A8_32,
+    MF_FORMAT_A8_256,
+    MF_FORMAT_COUNT
+} mf_format;
 
 const char *mf_format_name(mf_format format);
 
@@ -76,20 +81,20 @@ typedef struct mf_weight {
     const void *file;    // n_out rows in the file's layout
     size_t file_bytes;
     unsigned uses;
-    void *prepared;      // the device's own; of a vector: n_in floats
+    void *prepared; // the device's own; of a vector: n_in floats
 } mf_weight;
 
 typedef struct mf_rope_params {
-    int32_t n_dims;          // channels of a head that turn (even)
-    bool interleaved;        // pairs (2i, 2i+1) rather than (i, i + n_dims/2)
-    const double *inv_freq;  // [n_dims/2] radians per position; owned by the model
-    double magnitude;        // cos and sin are multiplied by it (1 without YaRN)
+    int32_t n_dims;         // channels of a head that turn (even)
+    bool interleaved;       // pairs (2i, 2i+1) rather than (i, i + n_dims/2)
+    const double *inv_freq; // [n_dims/2] radians per position; owned by the model
+    double magnitude;       // cos and sin are multiplied by it (1 without YaRN)
 } mf_rope_params;
 
 typedef struct mf_attention_params {
     int32_t n_head, n_head_kv, head_dim; // K and V heads are of the same width
     float scale;
-    float softcap; // 0: none
+    float softcap;  // 0: none
     int32_t window; // 0: all cells; else only the last `window` of them
 } mf_attention_params;
 
@@ -98,11 +103,12 @@ typedef struct mf_node {
     mf_ref dst;
     mf_ref src[MF_MAX_SRC];
     const mf_weight *weight;
-    const mf_weight *bias; // MATMUL, set by the fuse pass: added after the sum; then src[1], where there is one, is added too
-    int32_t layer;         // -1 outside the layers
+    const mf_weight
+        *bias;     // MATMUL, set by the fuse pass: added after the sum; then src[1], where there is one, is added too
+    int32_t layer; // -1 outside the layers
     union {
-        float eps;           // RMS_NORM, NORM_QUANTIZE
-        float scale;         // SCALE
+        float eps;   // RMS_NORM, NORM_QUANTIZE
+        float scale; // SCALE
         struct {
             float eps;
             int32_t head_dim;
@@ -129,14 +135,14 @@ typedef struct mf_kv_view {
 // One step's data. Rows of one sequence stand together, in ascending cells.
 typedef struct mf_step {
     int32_t n_rows, n_outs;
-    const int32_t *token;   // [n_rows]
-    const int32_t *pos;     // [n_rows] rope position
-    const int32_t *cell;    // [n_rows] the row's cell in its sequence: block table[cell / 64], slot cell % 64
-    const int32_t *seq;     // [n_rows] the row's table
-    const int32_t *out_row; // [n_outs] ascending
+    const int32_t *token;        // [n_rows]
+    const int32_t *pos;          // [n_rows] rope position
+    const int32_t *cell;         // [n_rows] the row's cell in its sequence: block table[cell / 64], slot cell % 64
+    const int32_t *seq;          // [n_rows] the row's table
+    const int32_t *out_row;      // [n_outs] ascending
     const int32_t *const *table; // [sequences] block numbers
     const mf_kv_view *kv;
-    int32_t *row_error;     // [n_rows] kernels store node number + 1 where a row's activation is not finite; else untouched (0)
+    int32_t *row_error; // [n_rows] kernels store node number + 1 where a row's activation is not finite; else untouched (0)
 } mf_step;
 
 // What a device runs: a compiled graph. storage[v] is the address of value v's storage (of roots; others go through their root).

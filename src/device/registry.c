@@ -19,13 +19,15 @@ static bool refuse_unknown(const mf_device_entry *known, size_t n, mf_str name, 
         memcpy(names + used, known[i].name, strlen(known[i].name) + 1);
         used += strlen(known[i].name);
     }
-    return mf_fail(err, MF_ERR_ARGUMENT, "unknown backend '%.*s'; known: %s", (int)(name.len < 60 ? name.len : 60), name.ptr, names);
+    return mf_fail(err, MF_ERR_ARGUMENT, "unknown backend '%.*s'; known: %s", (int)(name.len < 60 ? name.len : 60), name.ptr,
+                   names);
 }
 
 static bool open_one(mf_device_list *list, const mf_device_entry *entry, const mf_device_options *options, mf_error *err) {
     for (int32_t i = 0; i < list->n; i++)
         if (list->device[i]->class == entry->class && entry->class) return true; // named twice
-    if (!entry->class) return mf_fail(err, MF_ERR_UNSUPPORTED, "backend '%s' is not compiled into this program", entry->name);
+    if (!entry->class)
+        return mf_fail(err, MF_ERR_UNSUPPORTED, "backend '%s' is not compiled into this program", entry->name);
     if (list->n == MF_MAX_DEVICES) return mf_fail(err, MF_ERR_LIMIT, "more than %d backends", MF_MAX_DEVICES);
     mf_device *device = entry->class->open(options, err);
     if (!device) return mf_fail_prefix(err, "backend '%s' is not usable here", entry->name);

@@ -5,8 +5,8 @@
 #include "device/device.h"
 
 typedef struct mf_device_entry {
-    const char *name;              // "cpu", "cuda", …
-    const mf_device_class *class;  // NULL: known, but not compiled into this program
+    const char *name;             // "cpu", "cuda", …
+    const mf_device_class *class; // NULL: known, but not compiled into this program
 } mf_device_entry;
 
 #define MF_MAX_DEVICES 8

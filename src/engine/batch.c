@@ -19,7 +19,8 @@ bool mf_batch_new(mf_batch *b, const mf_engine_params *p, mf_error *err) {
 }
 
 void mf_batch_free(mf_batch *b) {
-    void *all[] = {b->token, b->pos, b->cell, b->seq, b->row_error, b->first_row, b->first_out, b->rows, b->outs, b->out_row, b->table, b->owner};
+    void *all[] = {b->token,     b->pos,  b->cell, b->seq,     b->row_error, b->first_row,
+                   b->first_out, b->rows, b->outs, b->out_row, b->table,     b->owner};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) free(all[i]);
     *b = (mf_batch){0};
 }

@@ -10,7 +10,8 @@ void mf_engine_params_init(mf_engine_params *p) {
 }
 
 static bool check_range(const char *name, int32_t value, int32_t low, int32_t high, mf_error *err) {
-    return (value >= low && value <= high) || mf_fail(err, MF_ERR_ARGUMENT, "%s is %d; it must be %d to %d", name, value, low, high);
+    return (value >= low && value <= high) ||
+           mf_fail(err, MF_ERR_ARGUMENT, "%s is %d; it must be %d to %d", name, value, low, high);
 }
 
 // The parameters with what is left open filled in.
@@ -19,7 +20,8 @@ static bool settle(const mf_model *model, const mf_engine_params *in, mf_engine_
     if (!check_range("the number of sequences", p->max_seqs, 1, 1024, err)) return false;
     if (p->max_outs == 0) p->max_outs = p->max_seqs;
     int64_t most = (int64_t)model->hparams.n_ctx_train * p->max_seqs;
-    return check_range("the context", p->n_ctx, 1, most > INT32_MAX - 64 ? INT32_MAX - 64 : (int32_t)most, err) && check_range("the batch size", p->n_batch, 1, 8192, err) &&
+    return check_range("the context", p->n_ctx, 1, most > INT32_MAX - 64 ? INT32_MAX - 64 : (int32_t)most, err) &&
+           check_range("the batch size", p->n_batch, 1, 8192, err) &&
            check_range("the number of output rows", p->max_outs, 1, 8192, err);
 }
 
@@ -33,16 +35,19 @@ static int32_t cells_of_sequence(const mf_model *m, const mf_engine_params *p) {
 }
 
 // The graph after its passes, with its plan and storage.
-static mf_graph_exec *compile(const mf_model *model, const mf_device_list *devices, const mf_engine_params *p, mf_error *err) {
+static mf_graph_exec *compile(const mf_model *model, const mf_device_list *devices, const mf_engine_params *p,
+                              mf_error *err) {
     mf_graph g;
     if (!mf_model_build(model, &g, err)) return NULL;
-    if (mf_graph_lower(&g, err) && mf_graph_fuse(&g, p->fuse, err) && mf_graph_assign(&g, devices, p->kv_type, err) && mf_graph_schedule(&g, err))
+    if (mf_graph_lower(&g, err) && mf_graph_fuse(&g, p->fuse, err) && mf_graph_assign(&g, devices, p->kv_type, err) &&
+        mf_graph_schedule(&g, err))
         return mf_graph_exec_new(&g, devices, p->n_batch, p->max_outs, cells_of_sequence(model, p), err);
     mf_graph_free(&g);
     return NULL;
 }
 
-bool mf_engine_plan(const mf_model *model, const mf_device_list *devices, const mf_engine_params *params, mf_engine_memory *out, mf_error *err) {
+bool mf_engine_plan(const mf_model *model, const mf_device_list *devices, const mf_engine_params *params,
+                    mf_engine_memory *out, mf_error *err) {
     mf_engine_params p;
     if (!settle(model, params, &p, err)) return false;
     mf_kv_params kv = kv_params(model, &p);
@@ -54,7 +59,8 @@ bool mf_engine_plan(const mf_model *model, const mf_device_list *devices, const 
     return true;
 }
 
-mf_engine *mf_engine_new(const mf_model *model, const mf_device_list *devices, const mf_engine_params *params, mf_error *err) {
+mf_engine *mf_engine_new(const mf_model *model, const mf_device_list *devices, const mf_engine_params *params,
+                         mf_error *err) {
     mf_engine_params p;
     if (!settle(model, params, &p, err)) return NULL;
     mf_engine *e = mf_alloc(1, sizeof *e);

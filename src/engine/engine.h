@@ -13,12 +13,12 @@ typedef struct mf_engine mf_engine;
 typedef struct mf_sequence mf_sequence;
 
 typedef struct mf_engine_params {
-    int32_t n_ctx;      // KV cells in all, shared by the sequences; a sequence has at most the model's maximum
-    int32_t n_batch;    // rows of a step at most
-    int32_t max_seqs;   // sequences at once at most
-    int32_t max_outs;   // rows of a step whose logits are wanted at most; 0: max_seqs
-    mf_type kv_type;    // F16 or F32
-    unsigned fuse;      // MF_FUSE_*
+    int32_t n_ctx;    // KV cells in all, shared by the sequences; a sequence has at most the model's maximum
+    int32_t n_batch;  // rows of a step at most
+    int32_t max_seqs; // sequences at once at most
+    int32_t max_outs; // rows of a step whose logits are wanted at most; 0: max_seqs
+    mf_type kv_type;  // F16 or F32
+    unsigned fuse;    // MF_FUSE_*
 } mf_engine_params;
 
 // n_ctx 4096, n_batch 512, max_seqs 1, f16 cells, all fusions.
@@ -31,10 +31,12 @@ typedef struct mf_engine_memory {
 } mf_engine_memory;
 
 // The plan without the engine. The model must be prepared on devices->device[…].
-bool mf_engine_plan(const mf_model *model, const mf_device_list *devices, const mf_engine_params *params, mf_engine_memory *out, mf_error *err);
+bool mf_engine_plan(const mf_model *model, const mf_device_list *devices, const mf_engine_params *params,
+                    mf_engine_memory *out, mf_error *err);
 
 // Model and devices are borrowed. NULL with err: parameters out of range (by name and value), out of memory.
-mf_engine *mf_engine_new(const mf_model *model, const mf_device_list *devices, const mf_engine_params *params, mf_error *err);
+mf_engine *mf_engine_new(const mf_model *model, const mf_device_list *devices, const mf_engine_params *params,
+                         mf_error *err);
 void mf_engine_free(mf_engine *engine); // NULL is fine; every sequence must be freed before
 
 mf_engine_memory mf_engine_memory_of(const mf_engine *engine);
@@ -48,11 +50,11 @@ typedef void mf_logits_fn(void *arg, mf_sequence *seq, int32_t position, const f
 
 typedef struct mf_sequence_params {
     const mf_sampler_params *sampler; // NULL: nothing is sampled; rows are evaluated and logits reported
-    int32_t max_tokens;               // stop after as many generated ones (finish reason length); -1: no bound but the context
-    const int32_t *stop;              // ids that end the sequence (finish reason stop); borrowed
+    int32_t max_tokens;  // stop after as many generated ones (finish reason length); -1: no bound but the context
+    const int32_t *stop; // ids that end the sequence (finish reason stop); borrowed
     size_t n_stop;
-    bool all_logits;                  // report the logits of every row, not only of the last
-    mf_logits_fn *on_logits;          // NULL: not reported
+    bool all_logits;         // report the logits of every row, not only of the last
+    mf_logits_fn *on_logits; // NULL: not reported
     void *arg;
 } mf_sequence_params;
 
@@ -74,15 +76,20 @@ void mf_sequence_stop(mf_sequence *seq);
 int32_t mf_sequence_n_tokens(const mf_sequence *seq);    // appended and generated
 int32_t mf_sequence_n_evaluated(const mf_sequence *seq); // in the cache
 const int32_t *mf_sequence_tokens(const mf_sequence *seq);
-bool mf_sequence_idle(const mf_sequence *seq);           // nothing to evaluate
+bool mf_sequence_idle(const mf_sequence *seq); // nothing to evaluate
 
-typedef enum mf_finish { MF_FINISH_NONE, MF_FINISH_STOP, MF_FINISH_LENGTH, MF_FINISH_ERROR } mf_finish;
+typedef enum mf_finish {
+    MF_FINISH_NONE,
+    MF_FINISH_STOP,
+    MF_FINISH_LENGTH,
+    MF_FINISH_ERROR
+} mf_finish;
 
 typedef struct mf_event {
     mf_sequence *seq;
-    int32_t token;     // generated in this step; -1: none
-    mf_finish finish;  // the sequence ended with this step
-    mf_error error;    // MF_FINISH_ERROR: why
+    int32_t token;    // generated in this step; -1: none
+    mf_finish finish; // the sequence ended with this step
+    mf_error error;   // MF_FINISH_ERROR: why
 } mf_event;
 
 // Evaluates one batch: a row of every generating sequence, then prefill chunks up to n_batch rows; samples, and reports one event for

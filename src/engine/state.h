@@ -11,11 +11,11 @@ struct mf_sequence {
     mf_array(int32_t) tokens; // appended and generated
     mf_kv_table table;        // the cells of the evaluated ones
     int32_t n_evaluated;
-    int32_t n_prompt;         // tokens that were appended: what is behind them was generated
-    int32_t n_generated;      // since the last append
-    bool active;              // has rows to evaluate
+    int32_t n_prompt;    // tokens that were appended: what is behind them was generated
+    int32_t n_generated; // since the last append
+    bool active;         // has rows to evaluate
     bool failed;
-    int32_t slot;             // in engine->sequences
+    int32_t slot; // in engine->sequences
 };
 
 // A step's rows, in arrays that are made once.
@@ -32,13 +32,13 @@ struct mf_engine {
     const mf_model *model;
     mf_device_list devices;
     mf_engine_params params;
-    int32_t seq_cells;       // most cells of one sequence
+    int32_t seq_cells; // most cells of one sequence
     mf_kv *kv;
     mf_graph_exec *exec;
     mf_sequence **sequences; // [max_seqs], NULL where free
     int32_t next_prefill;    // whose prompt goes first: prompts take turns
     mf_batch batch;
-    mf_event *events;        // [max_seqs]
+    mf_event *events; // [max_seqs]
     size_t n_events;
 };
 

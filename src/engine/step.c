@@ -18,7 +18,8 @@ static void generate(mf_sequence *s, const float *logits) {
     mf_sampler_accept(s->sampler, token);
     s->n_generated++;
     bool stop = is_stop(s, token);
-    bool full = (int32_t)s->tokens.len >= s->engine->seq_cells, enough = s->params.max_tokens >= 0 && s->n_generated >= s->params.max_tokens;
+    bool full = (int32_t)s->tokens.len >= s->engine->seq_cells,
+         enough = s->params.max_tokens >= 0 && s->n_generated >= s->params.max_tokens;
     s->tokens.data[s->tokens.len++] = token; // there is room for one token more than there are cells
     mf_sequence_end(s, token, stop ? MF_FINISH_STOP : full || enough ? MF_FINISH_LENGTH : MF_FINISH_NONE, NULL);
 }
@@ -31,7 +32,8 @@ static bool row_failed(mf_engine *e, int32_t number) {
         const mf_graph *g = mf_graph_exec_graph(e->exec);
         const mf_node *n = &g->nodes.data[b->row_error[r] - 1];
         mf_error err = {0};
-        mf_fail(&err, MF_ERR_NUMERIC, "token %d: an activation is not finite (%s into %s)", b->pos[r], mf_op_name(n->op), g->values.data[n->dst].name);
+        mf_fail(&err, MF_ERR_NUMERIC, "token %d: an activation is not finite (%s into %s)", b->pos[r], mf_op_name(n->op),
+                g->values.data[n->dst].name);
         mf_kv_truncate(e->kv, &b->owner[number]->table, b->owner[number]->n_evaluated);
         mf_sequence_end(b->owner[number], -1, MF_FINISH_ERROR, &err);
         return true;
@@ -47,7 +49,8 @@ static void finish_sequence(mf_engine *e, int32_t number) {
     const float *logits = mf_graph_exec_output(e->exec, &n_vocab);
     s->n_evaluated += b->rows[number];
     for (int32_t o = b->first_out[number]; o < b->first_out[number] + b->outs[number]; o++)
-        if (s->params.on_logits) s->params.on_logits(s->params.arg, s, b->pos[b->out_row[o]], logits + o * n_vocab, (int32_t)n_vocab);
+        if (s->params.on_logits)
+            s->params.on_logits(s->params.arg, s, b->pos[b->out_row[o]], logits + o * n_vocab, (int32_t)n_vocab);
     if (s->n_evaluated < (int32_t)s->tokens.len) return; // more of the prompt is to come
     if (s->sampler)
         generate(s, logits + (int64_t)(b->first_out[number] + b->outs[number] - 1) * n_vocab);
@@ -61,7 +64,9 @@ bool mf_engine_step(mf_engine *e, const mf_event **events, size_t *n_events, mf_
     mf_batch *b = &e->batch;
     bool ok = true;
     if (b->n_rows > 0) {
-        mf_step step = {b->n_rows, b->n_outs, b->token, b->pos, b->cell, b->seq, b->out_row, b->table, mf_kv_view_of(e->kv), b->row_error};
+        mf_step step = {
+            b->n_rows,   b->n_outs, b->token, b->pos, b->cell, b->seq, b->out_row, b->table, mf_kv_view_of(e->kv),
+            b->row_error};
         mf_error why = {0};
         ok = mf_graph_exec_run(e->exec, &step, &why);
         for (int32_t i = 0; i < b->n_seqs; i++) {

@@ -16,7 +16,8 @@ bool mf_graph_assign(mf_graph *g, const mf_device_list *devices, mf_type kv_type
         while (d < devices->n && !devices->device[d]->class->supports(devices->device[d], n->op, &t)) d++;
         if (d == devices->n)
             return mf_fail(err, MF_ERR_UNSUPPORTED, "no backend runs %s '%s' (weights %s, cells %s)", mf_op_name(n->op),
-                           g->values.data[n->dst].name, t.has_weight ? mf_type_name(t.weight) : "none", mf_type_name(kv_type));
+                           g->values.data[n->dst].name, t.has_weight ? mf_type_name(t.weight) : "none",
+                           mf_type_name(kv_type));
         n->device = (uint8_t)d;
     }
     return true;

@@ -88,7 +88,8 @@ static mf_ref norm(mf_graph *g, mf_node n, mf_ref x, const mf_weight *w, const c
     if (!valid(g, x)) return -1;
     const mf_value *v = value(g, x);
     if (w->n_in != v->ne[0])
-        return refuse(g, MF_ERR_INTERNAL, "%s '%s': weight of %" PRId64 " for rows of %" PRId64, mf_op_name(n.op), label, w->n_in, v->ne[0]);
+        return refuse(g, MF_ERR_INTERNAL, "%s '%s': weight of %" PRId64 " for rows of %" PRId64, mf_op_name(n.op), label,
+                      w->n_in, v->ne[0]);
     n.weight = w;
     return add_node(g, n, fresh(v->ne), label);
 }
@@ -110,7 +111,8 @@ mf_ref mf_graph_matmul(mf_graph *g, const mf_weight *w, mf_ref x, const char *la
     if (!valid(g, x)) return -1;
     const mf_value *v = value(g, x);
     if (v->ne[0] != w->n_in || v->ne[2] != 1)
-        return refuse(g, MF_ERR_INTERNAL, "matmul '%s': %s takes rows of %" PRId64 ", not %" PRId64, label, w->name, w->n_in, v->ne[0]);
+        return refuse(g, MF_ERR_INTERNAL, "matmul '%s': %s takes rows of %" PRId64 ", not %" PRId64, label, w->name, w->n_in,
+                      v->ne[0]);
     mf_node n = node(MF_OP_MATMUL, x, -1);
     n.weight = w;
     return add_node(g, n, fresh((int64_t[4]){w->n_out, v->ne[1], 1, 1}), label);
@@ -118,7 +120,8 @@ mf_ref mf_graph_matmul(mf_graph *g, const mf_weight *w, mf_ref x, const char *la
 
 static mf_ref binary(mf_graph *g, mf_op op, mf_ref a, mf_ref b, const char *label) {
     if (!valid(g, a) || !valid(g, b)) return -1;
-    if (!same_shape(value(g, a), value(g, b))) return refuse(g, MF_ERR_INTERNAL, "%s '%s': the shapes differ", mf_op_name(op), label);
+    if (!same_shape(value(g, a), value(g, b)))
+        return refuse(g, MF_ERR_INTERNAL, "%s '%s': the shapes differ", mf_op_name(op), label);
     return add_node(g, node(op, a, b), fresh(value(g, a)->ne), label);
 }
 
@@ -133,7 +136,8 @@ mf_ref mf_graph_mul(mf_graph *g, mf_ref a, mf_ref b, const char *label) { return
 mf_ref mf_graph_add_bias(mf_graph *g, mf_ref a, const mf_weight *bias, const char *label) {
     if (!bias || !valid(g, a)) return a;
     if (bias->n_in != value(g, a)->ne[0])
-        return refuse(g, MF_ERR_INTERNAL, "add '%s': a bias of %" PRId64 " for rows of %" PRId64, label, bias->n_in, value(g, a)->ne[0]);
+        return refuse(g, MF_ERR_INTERNAL, "add '%s': a bias of %" PRId64 " for rows of %" PRId64, label, bias->n_in,
+                      value(g, a)->ne[0]);
     mf_node n = node(MF_OP_ADD, a, -1);
     n.weight = bias;
     return unary(g, n, label);
@@ -154,7 +158,8 @@ mf_ref mf_graph_concat(mf_graph *g, mf_ref a, mf_ref b, const char *label) {
     const mf_value *x = value(g, a), *y = value(g, b);
     if (memcmp(x->ne + 1, y->ne + 1, 3 * sizeof x->ne[0]) != 0 || x->ne[0] < 0 || y->ne[0] < 0)
         return refuse(g, MF_ERR_INTERNAL, "concat '%s': the shapes differ", label);
-    return add_node(g, node(MF_OP_CONCAT, a, b), fresh((int64_t[4]){x->ne[0] + y->ne[0], x->ne[1], x->ne[2], x->ne[3]}), label);
+    return add_node(g, node(MF_OP_CONCAT, a, b), fresh((int64_t[4]){x->ne[0] + y->ne[0], x->ne[1], x->ne[2], x->ne[3]}),
+                    label);
 }
 
 mf_ref mf_graph_rope_table(mf_graph *g, const mf_rope_params *rope, const char *label) {
@@ -184,8 +189,8 @@ mf_ref mf_graph_attention(mf_graph *g, mf_ref q, mf_ref stored, const mf_attenti
     if (!valid(g, q) || !valid(g, stored)) return -1;
     const mf_value *v = value(g, q);
     if (v->ne[0] != p->head_dim || v->ne[1] != p->n_head || p->n_head_kv <= 0 || p->n_head % p->n_head_kv)
-        return refuse(g, MF_ERR_INTERNAL, "attention '%s': q of %" PRId64 " x %" PRId64 " for %d heads of %d", label, v->ne[0], v->ne[1],
-                      p->n_head, p->head_dim);
+        return refuse(g, MF_ERR_INTERNAL, "attention '%s': q of %" PRId64 " x %" PRId64 " for %d heads of %d", label,
+                      v->ne[0], v->ne[1], p->n_head, p->head_dim);
     mf_node n = node(MF_OP_ATTENTION, q, stored);
     n.u.attention = *p;
     return add_node(g, n, fresh((int64_t[4]){(int64_t)p->n_head * p->head_dim, v->ne[2], 1, 1}), label);
@@ -211,7 +216,8 @@ mf_ref mf_graph_columns(mf_graph *g, mf_ref x, int64_t first, int64_t n, const c
     if (!valid(g, x)) return -1;
     mf_value v = *value(g, x);
     if (first < 0 || n <= 0 || first + n > v.ne[0])
-        return refuse(g, MF_ERR_INTERNAL, "columns '%s': [%" PRId64 ", %" PRId64 ") of %" PRId64, label, first, first + n, v.ne[0]);
+        return refuse(g, MF_ERR_INTERNAL, "columns '%s': [%" PRId64 ", %" PRId64 ") of %" PRId64, label, first, first + n,
+                      v.ne[0]);
     v.offset += first * v.nb[0];
     v.ne[0] = n;
     return view(g, MF_OP_VIEW, x, v, label);

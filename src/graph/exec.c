@@ -21,8 +21,13 @@ static bool reserve(mf_graph_exec *e, int32_t max_cells, mf_error *err) {
     e->storage = mf_alloc(e->graph.values.len, sizeof *e->storage);
     if (!e->arena || !e->storage) return mf_fail_memory(err, e->plan.bytes, "activations");
     for (size_t v = 0; v < e->graph.values.len; v++) e->storage[v] = (char *)e->arena + e->plan.offset[v];
-    e->program = (mf_program){e->graph.values.data, e->graph.nodes.data, (int32_t)e->graph.values.len, (int32_t)e->graph.nodes.len,
-                              e->max_rows, max_cells, e->storage};
+    e->program = (mf_program){e->graph.values.data,
+                              e->graph.nodes.data,
+                              (int32_t)e->graph.values.len,
+                              (int32_t)e->graph.nodes.len,
+                              e->max_rows,
+                              max_cells,
+                              e->storage};
     for (int32_t d = 0; d < e->devices.n; d++) {
         mf_device *device = e->devices.device[d];
         size_t bytes = device->class->scratch_bytes(device, &e->program);
@@ -32,8 +37,8 @@ static bool reserve(mf_graph_exec *e, int32_t max_cells, mf_error *err) {
     return true;
 }
 
-mf_graph_exec *mf_graph_exec_new(mf_graph *g, const mf_device_list *devices, int32_t max_rows, int32_t max_outs, int32_t max_cells,
-                                 mf_error *err) {
+mf_graph_exec *mf_graph_exec_new(mf_graph *g, const mf_device_list *devices, int32_t max_rows, int32_t max_outs,
+                                 int32_t max_cells, mf_error *err) {
     mf_graph_exec *e = mf_alloc(1, sizeof *e);
     if (!e) {
         mf_graph_free(g);
@@ -61,8 +66,8 @@ void mf_graph_exec_free(mf_graph_exec *e) {
 
 bool mf_graph_exec_run(mf_graph_exec *e, const mf_step *step, mf_error *err) {
     if (step->n_rows < 1 || step->n_rows > e->max_rows || step->n_outs < 0 || step->n_outs > e->max_outs)
-        return mf_fail(err, MF_ERR_INTERNAL, "a step of %d rows and %d outputs; the graph holds %d and %d", step->n_rows, step->n_outs,
-                       e->max_rows, e->max_outs);
+        return mf_fail(err, MF_ERR_INTERNAL, "a step of %d rows and %d outputs; the graph holds %d and %d", step->n_rows,
+                       step->n_outs, e->max_rows, e->max_outs);
     for (int32_t first = 0; first < e->program.n_nodes;) { // spans of one device
         int32_t end = first + 1;
         while (end < e->program.n_nodes && e->program.nodes[end].device == e->program.nodes[first].device) end++;

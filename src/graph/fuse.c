@@ -90,8 +90,8 @@ static const struct {
     unsigned group;
     void (*apply)(fuser *, mf_node *);
 } patterns[] = {
-    {MF_FUSE_FFN, swiglu},        {MF_FUSE_FFN, swiglu_quantize}, {MF_FUSE_NORM, norm_quantize},
-    {MF_FUSE_QKV, matmul_bias},   {MF_FUSE_ADD, matmul_add},      {MF_FUSE_QKV, rope_store},
+    {MF_FUSE_FFN, swiglu},      {MF_FUSE_FFN, swiglu_quantize}, {MF_FUSE_NORM, norm_quantize},
+    {MF_FUSE_QKV, matmul_bias}, {MF_FUSE_ADD, matmul_add},      {MF_FUSE_QKV, rope_store},
 };
 
 static void index_graph(fuser *f) {
@@ -115,7 +115,8 @@ static void sweep(fuser *f) {
 }
 
 bool mf_graph_fuse(mf_graph *g, unsigned what, mf_error *err) {
-    fuser f = {g, mf_alloc(g->values.len, sizeof(int32_t)), mf_alloc(g->values.len, sizeof(int32_t)), mf_alloc(g->nodes.len, 1)};
+    fuser f = {g, mf_alloc(g->values.len, sizeof(int32_t)), mf_alloc(g->values.len, sizeof(int32_t)),
+               mf_alloc(g->nodes.len, 1)};
     bool ok = f.uses && f.producer && f.gone;
     for (size_t p = 0; ok && p < sizeof patterns / sizeof patterns[0]; p++) {
         if (!(patterns[p].group & what)) continue;

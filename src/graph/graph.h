@@ -22,10 +22,11 @@ void mf_graph_free(mf_graph *g); // a zero-initialised graph is empty and ready
 // Shapes are checked; a mismatch, or memory running out, makes the graph failed with the reason and all further calls return -1.
 // `label` names the value in dumps and errors ("attn_out"; the layer is put before it).
 
-mf_ref mf_graph_get_rows(mf_graph *g, const mf_weight *w, const char *label);   // [n_in][ROWS], by the step's tokens
-mf_ref mf_graph_output_rows(mf_graph *g, mf_ref x, const char *label);          // [n][ROWS] -> [n][OUTS]
+mf_ref mf_graph_get_rows(mf_graph *g, const mf_weight *w, const char *label); // [n_in][ROWS], by the step's tokens
+mf_ref mf_graph_output_rows(mf_graph *g, mf_ref x, const char *label);        // [n][ROWS] -> [n][OUTS]
 mf_ref mf_graph_rms_norm(mf_graph *g, mf_ref x, const mf_weight *w, float eps, const char *label);
-mf_ref mf_graph_qk_norm(mf_graph *g, mf_ref x, const mf_weight *w, float eps, const char *label); // x: [head_dim][heads][ROWS]
+mf_ref mf_graph_qk_norm(mf_graph *g, mf_ref x, const mf_weight *w, float eps,
+                        const char *label);                                           // x: [head_dim][heads][ROWS]
 mf_ref mf_graph_matmul(mf_graph *g, const mf_weight *w, mf_ref x, const char *label); // [n_in][R] -> [n_out][R]
 mf_ref mf_graph_add(mf_graph *g, mf_ref a, mf_ref b, const char *label);
 mf_ref mf_graph_add_bias(mf_graph *g, mf_ref a, const mf_weight *bias, const char *label); // bias == NULL: a itself
@@ -36,21 +37,24 @@ mf_ref mf_graph_gelu(mf_graph *g, mf_ref a, const char *label);
 mf_ref mf_graph_softmax(mf_graph *g, mf_ref a, const char *label);
 mf_ref mf_graph_concat(mf_graph *g, mf_ref a, mf_ref b, const char *label); // along the innermost dimension
 mf_ref mf_graph_rope_table(mf_graph *g, const mf_rope_params *rope, const char *label);
-mf_ref mf_graph_rope(mf_graph *g, mf_ref x, mf_ref table, const mf_rope_params *rope, const char *label); // x: [head_dim][heads][ROWS]
-mf_ref mf_graph_kv_store(mf_graph *g, mf_ref k, mf_ref v, const char *label);    // both [head_dim][heads_kv][ROWS]
-mf_ref mf_graph_attention(mf_graph *g, mf_ref q, mf_ref stored, const mf_attention_params *p, const char *label); // -> [n_head*head_dim][ROWS]
+mf_ref mf_graph_rope(mf_graph *g, mf_ref x, mf_ref table, const mf_rope_params *rope,
+                     const char *label);                                      // x: [head_dim][heads][ROWS]
+mf_ref mf_graph_kv_store(mf_graph *g, mf_ref k, mf_ref v, const char *label); // both [head_dim][heads_kv][ROWS]
+mf_ref mf_graph_attention(mf_graph *g, mf_ref q, mf_ref stored, const mf_attention_params *p,
+                          const char *label); // -> [n_head*head_dim][ROWS]
 
 // Views share storage. heads: [n][R] -> [head_dim][n/head_dim][R]. columns: elements [first, first + n) of each row.
 mf_ref mf_graph_heads(mf_graph *g, mf_ref x, int64_t head_dim, const char *label);
 mf_ref mf_graph_columns(mf_graph *g, mf_ref x, int64_t first, int64_t n, const char *label);
-mf_ref mf_graph_permute(mf_graph *g, mf_ref x, const int axes[4], const char *label); // dimension i of the result is axes[i] of x
+mf_ref mf_graph_permute(mf_graph *g, mf_ref x, const int axes[4],
+                        const char *label); // dimension i of the result is axes[i] of x
 
 // ---- Passes. Each returns false with err and leaves the graph to be freed.
 
 // Puts a quantize node before matmuls whose weights take int8 activations; matmuls of one value share it.
 bool mf_graph_lower(mf_graph *g, mf_error *err);
 
-enum { // what mf_graph_fuse may do; same bytes with or without
+enum {                // what mf_graph_fuse may do; same bytes with or without
     MF_FUSE_NORM = 1, // rms_norm + quantize
     MF_FUSE_FFN = 2,  // silu + mul, swiglu + quantize
     MF_FUSE_QKV = 4,  // matmul + bias, rope + kv_store
@@ -73,7 +77,8 @@ typedef struct mf_plan {
 } mf_plan;
 
 // Lays out storage for steps of up to max_rows rows and max_outs output rows.
-bool mf_graph_plan(const mf_graph *g, const mf_device_list *devices, int32_t max_rows, int32_t max_outs, mf_plan *plan, mf_error *err);
+bool mf_graph_plan(const mf_graph *g, const mf_device_list *devices, int32_t max_rows, int32_t max_outs, mf_plan *plan,
+                   mf_error *err);
 void mf_plan_free(mf_plan *plan);
 
 // ---- Running
@@ -81,8 +86,8 @@ void mf_plan_free(mf_plan *plan);
 typedef struct mf_graph_exec mf_graph_exec; // a graph with its plan and storage
 
 // Takes the graph over (also on failure): plans, allocates. NULL with err.
-mf_graph_exec *mf_graph_exec_new(mf_graph *g, const mf_device_list *devices, int32_t max_rows, int32_t max_outs, int32_t max_cells,
-                                 mf_error *err);
+mf_graph_exec *mf_graph_exec_new(mf_graph *g, const mf_device_list *devices, int32_t max_rows, int32_t max_outs,
+                                 int32_t max_cells, mf_error *err);
 void mf_graph_exec_free(mf_graph_exec *exec);
 
 // Runs the step; allocates nothing. The output is at mf_graph_exec_output until the next run: n_outs rows of *n floats.
@@ -96,8 +101,8 @@ const mf_graph *mf_graph_exec_graph(const mf_graph_exec *exec);
 
 typedef struct mf_graph_params {
     mf_type kv_type;
-    uint32_t fuse;         // MF_FUSE_*
-    uint32_t weights;      // version of the weights (changes when they are bound anew)
+    uint32_t fuse;    // MF_FUSE_*
+    uint32_t weights; // version of the weights (changes when they are bound anew)
     int32_t max_rows, max_outs, max_cells;
 } mf_graph_params;
 

@@ -13,8 +13,8 @@ typedef struct span {
     size_t bytes, offset;
 } span;
 
-static bool value_bytes(const mf_graph *g, const mf_device_list *devices, const mf_node *maker, mf_ref root, const int32_t max[2],
-                        size_t *bytes) {
+static bool value_bytes(const mf_graph *g, const mf_device_list *devices, const mf_node *maker, mf_ref root,
+                        const int32_t max[2], size_t *bytes) {
     const mf_value *v = &g->values.data[root];
     const mf_device *d = devices->device[maker->device];
     size_t total = d->class->row_bytes(d, v->format, v->ne[0]);
@@ -28,7 +28,8 @@ static bool value_bytes(const mf_graph *g, const mf_device_list *devices, const 
 }
 
 // One span per root that has bytes, in the order they are made.
-static bool lifetimes(const mf_graph *g, const mf_device_list *devices, const int32_t max[2], span *spans, size_t *n_spans, int32_t *index) {
+static bool lifetimes(const mf_graph *g, const mf_device_list *devices, const int32_t max[2], span *spans, size_t *n_spans,
+                      int32_t *index) {
     for (size_t v = 0; v < g->values.len; v++) index[v] = -1;
     *n_spans = 0;
     for (size_t i = 0; i < g->nodes.len; i++) {
@@ -73,7 +74,8 @@ static void place(span *spans, size_t i, const span **live) {
     spans[i].offset = at;
 }
 
-bool mf_graph_plan(const mf_graph *g, const mf_device_list *devices, int32_t max_rows, int32_t max_outs, mf_plan *plan, mf_error *err) {
+bool mf_graph_plan(const mf_graph *g, const mf_device_list *devices, int32_t max_rows, int32_t max_outs, mf_plan *plan,
+                   mf_error *err) {
     *plan = (mf_plan){.offset = mf_alloc(g->values.len, sizeof *plan->offset)};
     span *spans = mf_alloc(g->nodes.len, sizeof *spans);
     const span **live = mf_alloc(g->nodes.len, sizeof *live);

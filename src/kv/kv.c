@@ -23,14 +23,16 @@ static int32_t blocks_for(int32_t cells) { return (int32_t)(((int64_t)cells + MF
 
 static bool layout(const mf_kv_params *p, mf_kv_view *view, size_t *bytes, mf_error *err) {
     if (p->type != MF_TYPE_F16 && p->type != MF_TYPE_F32)
-        return mf_fail(err, MF_ERR_UNSUPPORTED, "KV cells of type %s are not supported; f32 and f16 are", mf_type_name(p->type));
+        return mf_fail(err, MF_ERR_UNSUPPORTED, "KV cells of type %s are not supported; f32 and f16 are",
+                       mf_type_name(p->type));
     if (p->n_cells < 1 || p->n_layer < 1 || p->n_head_kv < 1 || p->head_dim < 1)
-        return mf_fail(err, MF_ERR_ARGUMENT, "a KV store of %d cells, %d layers, %d heads of %d", p->n_cells, p->n_layer, p->n_head_kv,
-                       p->head_dim);
+        return mf_fail(err, MF_ERR_ARGUMENT, "a KV store of %d cells, %d layers, %d heads of %d", p->n_cells, p->n_layer,
+                       p->n_head_kv, p->head_dim);
     mf_kv_view v = {.type = p->type, .n_layer = p->n_layer, .n_head_kv = p->n_head_kv, .head_dim = p->head_dim};
     size_t total;
     bool fits = mf_mul_size(MF_KV_BLOCK * cell_bytes(p->type), (size_t)p->head_dim, &v.v_offset) &&
-                mf_mul_size(v.v_offset, 2, &v.head_stride) && mf_mul_size(v.head_stride, (size_t)p->n_head_kv, &v.block_stride) &&
+                mf_mul_size(v.v_offset, 2, &v.head_stride) &&
+                mf_mul_size(v.head_stride, (size_t)p->n_head_kv, &v.block_stride) &&
                 mf_mul_size(v.block_stride, (size_t)blocks_for(p->n_cells), &v.layer_stride) &&
                 mf_mul_size(v.layer_stride, (size_t)p->n_layer, &total);
     if (!fits) return mf_fail(err, MF_ERR_LIMIT, "a KV store of %d cells overflows", p->n_cells);
@@ -110,7 +112,8 @@ int32_t mf_kv_blocks_needed(const mf_kv *kv, const mf_kv_table *table, int32_t f
 static void copy_block(mf_kv *kv, int32_t from, int32_t to) {
     for (int32_t l = 0; l < kv->view.n_layer; l++) {
         uint8_t *layer = kv->view.base + (size_t)l * kv->view.layer_stride;
-        memcpy(layer + (size_t)to * kv->view.block_stride, layer + (size_t)from * kv->view.block_stride, kv->view.block_stride);
+        memcpy(layer + (size_t)to * kv->view.block_stride, layer + (size_t)from * kv->view.block_stride,
+               kv->view.block_stride);
     }
     kv->copies++;
 }
@@ -118,8 +121,8 @@ static void copy_block(mf_kv *kv, int32_t from, int32_t to) {
 bool mf_kv_extend(mf_kv *kv, mf_kv_table *table, int32_t n_cells, mf_error *err) {
     int32_t need = mf_kv_blocks_needed(kv, table, table->n_cells, n_cells);
     if (need > kv->n_free)
-        return mf_fail(err, MF_ERR_LIMIT, "the KV cache is full: %d more blocks of %d cells are needed, %d of %d are free", need, MF_KV_BLOCK,
-                       kv->n_free, kv->n_blocks);
+        return mf_fail(err, MF_ERR_LIMIT, "the KV cache is full: %d more blocks of %d cells are needed, %d of %d are free",
+                       need, MF_KV_BLOCK, kv->n_free, kv->n_blocks);
     size_t want = (size_t)blocks_for(n_cells);
     if (!mf_array_reserve(&table->blocks, want)) return mf_fail_memory(err, want * sizeof(int32_t), "a block table");
     for (int32_t i = table->n_cells / MF_KV_BLOCK; (size_t)i < table->blocks.len && (size_t)i < want; i++) {
@@ -149,7 +152,8 @@ void mf_kv_release(mf_kv *kv, mf_kv_table *table) {
 
 bool mf_kv_share(mf_kv *kv, const mf_kv_table *from, int32_t n_cells, mf_kv_table *to, mf_error *err) {
     if (to->n_cells || n_cells < 0 || n_cells > from->n_cells)
-        return mf_fail(err, MF_ERR_ARGUMENT, "sharing %d of %d cells with a table of %d", n_cells, from->n_cells, to->n_cells);
+        return mf_fail(err, MF_ERR_ARGUMENT, "sharing %d of %d cells with a table of %d", n_cells, from->n_cells,
+                       to->n_cells);
     size_t n = (size_t)blocks_for(n_cells);
     if (!mf_array_reserve(&to->blocks, n)) return mf_fail_memory(err, n * sizeof(int32_t), "a block table");
     for (size_t i = 0; i < n; i++) {

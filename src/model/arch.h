@@ -9,7 +9,15 @@ enum { // mf_tensor_rule.flags
 };
 
 // Sizes a tensor's dimension can have, in terms of the hyperparameters.
-typedef enum mf_extent { MF_N_NONE, MF_N_EMBD, MF_N_VOCAB, MF_N_Q, MF_N_KV, MF_N_HEAD_DIM, MF_N_FF } mf_extent;
+typedef enum mf_extent {
+    MF_N_NONE,
+    MF_N_EMBD,
+    MF_N_VOCAB,
+    MF_N_Q,
+    MF_N_KV,
+    MF_N_HEAD_DIM,
+    MF_N_FF
+} mf_extent;
 
 // A tensor of the file: where it goes, its name, its shape.
 typedef struct mf_tensor_rule {

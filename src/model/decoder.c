@@ -20,7 +20,8 @@ mf_ref mf_block_attention(mf_graph *g, const mf_model *m, const mf_layer *l, mf_
     k = mf_graph_rope(g, head_norm(g, l->attn_k_norm, h->rms_eps, k, "k_norm"), angles, &m->rope, "k_rope");
 
     mf_ref stored = mf_graph_kv_store(g, k, v, "kv");
-    mf_attention_params p = {.n_head = h->n_head, .n_head_kv = h->n_head_kv, .head_dim = h->head_dim, .scale = h->attn_scale};
+    mf_attention_params p = {
+        .n_head = h->n_head, .n_head_kv = h->n_head_kv, .head_dim = h->head_dim, .scale = h->attn_scale};
     mf_ref a = mf_graph_attention(g, q, stored, &p, "attn");
 
     if (g->layer == h->n_layer - 1) {

@@ -20,8 +20,8 @@ static const mf_arch *find_arch(const mf_gguf *file, mf_error *err) {
         mf_buf_printf(&known, "%s%s", i ? ", " : "", archs[i]->name);
     }
     if (!found)
-        mf_fail(err, MF_ERR_UNSUPPORTED, "unsupported architecture '%.*s'; supported: %s", (int)(name.len < 60 ? name.len : 60), name.ptr,
-                known.failed ? "" : known.data);
+        mf_fail(err, MF_ERR_UNSUPPORTED, "unsupported architecture '%.*s'; supported: %s",
+                (int)(name.len < 60 ? name.len : 60), name.ptr, known.failed ? "" : known.data);
     free(known.data);
     return found;
 }

@@ -10,24 +10,24 @@ typedef struct mf_arch mf_arch;
 typedef struct mf_hparams {
     int32_t n_vocab, n_ctx_train, n_embd, n_layer, n_head, n_head_kv, head_dim, n_ff;
     float rms_eps;
-    int32_t n_rot;       // channels of a head that rope turns
-    float attn_scale;    // 1 / sqrt(head_dim) unless the file says otherwise
+    int32_t n_rot;    // channels of a head that rope turns
+    float attn_scale; // 1 / sqrt(head_dim) unless the file says otherwise
 } mf_hparams;
 
 // The weights of one layer; NULL where the architecture has none.
 typedef struct mf_layer {
-    mf_weight *attn_norm, *attn_q, *attn_k, *attn_v, *attn_q_bias, *attn_k_bias, *attn_v_bias, *attn_q_norm, *attn_k_norm, *attn_output,
-        *attn_output_bias, *ffn_norm, *ffn_gate, *ffn_up, *ffn_down;
+    mf_weight *attn_norm, *attn_q, *attn_k, *attn_v, *attn_q_bias, *attn_k_bias, *attn_v_bias, *attn_q_norm, *attn_k_norm,
+        *attn_output, *attn_output_bias, *ffn_norm, *ffn_gate, *ffn_up, *ffn_down;
 } mf_layer;
 
 typedef struct mf_model {
     const mf_arch *arch;
     const mf_gguf *file; // borrowed
     mf_hparams hparams;
-    mf_rope_params rope; // inv_freq is owned by the model
+    mf_rope_params rope;                          // inv_freq is owned by the model
     mf_weight *token_embd, *output, *output_norm; // output == token_embd where they are tied
-    mf_layer *layers;    // [n_layer]
-    mf_weight *weights;  // all of them
+    mf_layer *layers;                             // [n_layer]
+    mf_weight *weights;                           // all of them
     size_t n_weights;
     mf_device *device;   // that prepared the weights; NULL before
     size_t weight_bytes; // memory the device took for them, and mapped bytes that stay in use

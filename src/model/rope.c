@@ -16,10 +16,12 @@ typedef struct scaling {
 static bool read_real(const mf_model *m, const char *suffix, double *out, mf_error *err) {
     char key[128];
     snprintf(key, sizeof key, "%s.%s", m->arch->name, suffix);
-    if (!mf_gguf_find(m->file, key) && m->arch->fallback_prefix) snprintf(key, sizeof key, "%s.%s", m->arch->fallback_prefix, suffix);
+    if (!mf_gguf_find(m->file, key) && m->arch->fallback_prefix)
+        snprintf(key, sizeof key, "%s.%s", m->arch->fallback_prefix, suffix);
     float value = (float)*out;
     if (!mf_gguf_get_f32(m->file, key, &value, err)) return false;
-    if (!(value > 0 && value < 1e12F)) return mf_fail(err, MF_ERR_FORMAT, "%s is %g; it must be positive", key, (double)value);
+    if (!(value > 0 && value < 1e12F))
+        return mf_fail(err, MF_ERR_FORMAT, "%s is %g; it must be positive", key, (double)value);
     *out = value;
     return true;
 }
@@ -30,8 +32,10 @@ static bool read_scaling(const mf_model *m, scaling *s, mf_error *err) {
     char key[128];
     snprintf(key, sizeof key, "%s.rope.scaling.type", m->arch->name);
     if (!mf_gguf_get_str(m->file, key, &s->type, err) || !read_real(m, "rope.freq_base", &s->base, err) ||
-        !read_real(m, "rope.scaling.factor", &s->factor, err) || !read_real(m, "rope.scaling.attn_factor", &s->attn_factor, err) ||
-        !read_real(m, "rope.scaling.yarn_beta_fast", &s->beta_fast, err) || !read_real(m, "rope.scaling.yarn_beta_slow", &s->beta_slow, err))
+        !read_real(m, "rope.scaling.factor", &s->factor, err) ||
+        !read_real(m, "rope.scaling.attn_factor", &s->attn_factor, err) ||
+        !read_real(m, "rope.scaling.yarn_beta_fast", &s->beta_fast, err) ||
+        !read_real(m, "rope.scaling.yarn_beta_slow", &s->beta_slow, err))
         return false;
     uint32_t orig = (uint32_t)s->n_ctx_orig;
     snprintf(key, sizeof key, "%s.rope.scaling.original_context_length", m->arch->name);
@@ -76,7 +80,8 @@ static bool apply_factors(const mf_model *m, int32_t n_dims, double *freq, mf_er
     for (int32_t i = 0; i < n_dims / 2; i++) {
         float factor;
         memcpy(&factor, t->data + (size_t)i * sizeof factor, sizeof factor);
-        if (!(factor > 0 && factor < 1e6F)) return mf_fail(err, MF_ERR_FORMAT, "rope_freqs.weight[%d] is %g", i, (double)factor);
+        if (!(factor > 0 && factor < 1e6F))
+            return mf_fail(err, MF_ERR_FORMAT, "rope_freqs.weight[%d] is %g", i, (double)factor);
         freq[i] /= factor;
     }
     return true;
@@ -95,8 +100,8 @@ bool mf_rope_read(mf_model *m, mf_error *err) {
     } else if (mf_str_is(s.type, "yarn")) {
         apply_yarn(&s, n, freq, &m->rope.magnitude);
     } else if (!mf_str_is(s.type, "none")) {
-        return mf_fail(err, MF_ERR_UNSUPPORTED, "%s.rope.scaling.type is '%.*s'; supported: none, linear, yarn", m->arch->name,
-                       (int)(s.type.len < 40 ? s.type.len : 40), s.type.ptr);
+        return mf_fail(err, MF_ERR_UNSUPPORTED, "%s.rope.scaling.type is '%.*s'; supported: none, linear, yarn",
+                       m->arch->name, (int)(s.type.len < 40 ? s.type.len : 40), s.type.ptr);
     }
     return apply_factors(m, n, freq, err);
 }

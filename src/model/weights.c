@@ -30,16 +30,25 @@ static bool type_usable(const mf_gguf_tensor *t, bool vector) {
     return info && info->decode;
 }
 
-static bool bind(mf_model *m, const char *name, int64_t in, int64_t out, unsigned uses, bool optional, mf_weight **slot, mf_error *err) {
+static bool bind(mf_model *m, const char *name, int64_t in, int64_t out, unsigned uses, bool optional, mf_weight **slot,
+                 mf_error *err) {
     const mf_gguf_tensor *t = mf_gguf_find_tensor(m->file, name);
     if (!t) return optional || mf_fail(err, MF_ERR_FORMAT, "the tensor %s is missing", name);
     if (!shape_matches(t, in, out))
-        return mf_fail(err, MF_ERR_FORMAT, "the tensor %s is [%" PRIu64 ", %" PRIu64 ", %" PRIu64 "]; [%" PRId64 ", %" PRId64 "] was expected", name,
-                       t->ne[0], t->ne[1], t->ne[2], in, out);
+        return mf_fail(err, MF_ERR_FORMAT,
+                       "the tensor %s is [%" PRIu64 ", %" PRIu64 ", %" PRIu64 "]; [%" PRId64 ", %" PRId64 "] was expected",
+                       name, t->ne[0], t->ne[1], t->ne[2], in, out);
     if (!type_usable(t, (uses & MF_USE_VECTOR) != 0))
-        return mf_fail(err, MF_ERR_UNSUPPORTED, "the tensor %s is of type %s, which is not supported there", name, mf_type_name(t->type));
+        return mf_fail(err, MF_ERR_UNSUPPORTED, "the tensor %s is of type %s, which is not supported there", name,
+                       mf_type_name(t->type));
     mf_weight *w = &m->weights[m->n_weights++];
-    *w = (mf_weight){.name = mf_copy_text(name, strlen(name)), .type = t->type, .n_in = in, .n_out = out, .file = t->data, .file_bytes = t->size, .uses = uses};
+    *w = (mf_weight){.name = mf_copy_text(name, strlen(name)),
+                     .type = t->type,
+                     .n_in = in,
+                     .n_out = out,
+                     .file = t->data,
+                     .file_bytes = t->size,
+                     .uses = uses};
     if (!w->name) return mf_fail_memory(err, strlen(name), "a tensor's name");
     *slot = w;
     return true;
@@ -52,7 +61,9 @@ static bool bind_layer(mf_model *m, int32_t i, mf_error *err) {
         snprintf(name, sizeof name, "blk.%d.%s", i, r->name);
         mf_weight **slot = (mf_weight **)((char *)&m->layers[i] + r->field);
         unsigned uses = r->out == MF_N_NONE ? MF_USE_VECTOR : MF_USE_MATMUL;
-        if (!bind(m, name, extent(&m->hparams, r->in), extent(&m->hparams, r->out), uses, r->flags & MF_TENSOR_OPTIONAL, slot, err)) return false;
+        if (!bind(m, name, extent(&m->hparams, r->in), extent(&m->hparams, r->out), uses, r->flags & MF_TENSOR_OPTIONAL,
+                  slot, err))
+            return false;
     }
     return true;
 }
@@ -96,7 +107,8 @@ bool mf_model_prepare(mf_model *m, mf_device *device, mf_progress_fn *progress, 
         if (!device->class->weight_prepare(device, w, &mapped_in_use, err)) return false;
         if (!mapped_in_use) mf_gguf_drop(m->file, mf_gguf_find_tensor(m->file, w->name));
         done += w->file_bytes;
-        if (progress && !progress(arg, all ? (double)done / (double)all : 1)) return mf_fail(err, MF_ERR_CANCELLED, "loading was stopped");
+        if (progress && !progress(arg, all ? (double)done / (double)all : 1))
+            return mf_fail(err, MF_ERR_CANCELLED, "loading was stopped");
     }
     return true;
 }

@@ -1,12 +1,12 @@
 // The promise of docs/arithmetic.md, on logits and bitwise: the same bytes with any number of threads, any batch size, alone or among
 // others, fused or not, on every kernel row that runs here; and the golden hashes of tests/fixtures/golden.txt.
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "backend/cpu/kernels.h"
 #include "base/version.h"
@@ -63,7 +63,8 @@ static void run(const fixture *f, const setup *how, const int32_t *ids, int32_t 
     mf_error err = {0};
     mf_engine_params p;
     mf_engine_params_init(&p);
-    p.n_ctx = 2048, p.n_batch = how->n_batch, p.max_seqs = 1 + N_OTHERS, p.max_outs = how->n_batch + N_OTHERS, p.kv_type = how->cells;
+    p.n_ctx = 2048, p.n_batch = how->n_batch, p.max_seqs = 1 + N_OTHERS, p.max_outs = how->n_batch + N_OTHERS,
+    p.kv_type = how->cells;
     p.fuse = how->fuse;
     mf_engine *e = mf_engine_new(f->model, &f->devices, &p, &err);
     if (!e) fail_msg("%s", err.text);
@@ -74,7 +75,8 @@ static void run(const fixture *f, const setup *how, const int32_t *ids, int32_t 
     mf_sequence *others[N_OTHERS] = {0}, *seen = NULL;
     for (int i = 0; i < N_OTHERS + 1; i++) {
         if (i == 3) seen = start(e, &greedy, t, ids, n);
-        if (i < N_OTHERS && how->others) others[i] = start(e, &greedy, NULL, ids + 5 * (i + 1), 11 + 9 * i < n / 2 ? 11 + 9 * i : n / 2);
+        if (i < N_OTHERS && how->others)
+            others[i] = start(e, &greedy, NULL, ids + 5 * (i + 1), 11 + 9 * i < n / 2 ? 11 + 9 * i : n / 2);
     }
     while (!mf_engine_idle(e)) {
         const mf_event *events;
@@ -109,8 +111,8 @@ static void compare(const trace *want, const trace *got, const char *model, cons
     assert_int_equal(want->n_rows, got->n_rows);
     for (int32_t i = 0; i < want->n_rows; i++)
         if (want->rows[i] != got->rows[i])
-            fail_msg("%s: logits differ at position %d (row %s, %d threads, batch %d, %s, fusions %x)", model, i, how->row, how->n_threads,
-                     how->n_batch, how->others ? "with others" : "alone", how->fuse);
+            fail_msg("%s: logits differ at position %d (row %s, %d threads, batch %d, %s, fusions %x)", model, i, how->row,
+                     how->n_threads, how->n_batch, how->others ? "with others" : "alone", how->fuse);
     assert_memory_equal(want->tokens, got->tokens, sizeof want->tokens);
 }
 
@@ -187,10 +189,11 @@ static void golden(void **state) {
                 run(&f, &how, ids, n, &t);
                 fixture_close(&f);
                 uint64_t hash = fnv(0xcbf29ce484222325U, t.rows, sizeof t.rows[0] * (size_t)t.n_rows);
-                if (out && !expected) expected = hash, fprintf(out, "%s %s %016llx\n", models[m], mf_type_name(cells[c]), expected);
+                if (out && !expected)
+                    expected = hash, fprintf(out, "%s %s %016llx\n", models[m], mf_type_name(cells[c]), expected);
                 if (hash != expected)
-                    fail_msg("%s with %s cells on row %s: %016llx, golden %016llx", models[m], mf_type_name(cells[c]), (*k)->name,
-                             (unsigned long long)hash, expected);
+                    fail_msg("%s with %s cells on row %s: %016llx, golden %016llx", models[m], mf_type_name(cells[c]),
+                             (*k)->name, (unsigned long long)hash, expected);
             }
         }
     if (in) fclose(in);
@@ -199,6 +202,7 @@ static void golden(void **state) {
 
 int main(int argc, char **argv) {
     if (argc > 1) cmocka_set_test_filter(argv[1]);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(short_prompt), cmocka_unit_test(long_prompt), cmocka_unit_test(golden)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(short_prompt), cmocka_unit_test(long_prompt),
+                                       cmocka_unit_test(golden)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,7 +44,8 @@ int main(int argc, char **argv) {
     int32_t n = fixture_ids(argv[2], ids, MOST_IDS), n_ctx = atoi(argv[3]);
     sink s = {.out = fopen(argv[4], "wb")};
     if (n < 1 || n_ctx < 1 || !s.out) return fprintf(stderr, "dump_logits: bad arguments\n"), 2;
-    if (!fixture_open(&f, argv[1], argc > 5 ? argv[5] : NULL, 0, &err)) return fprintf(stderr, "dump_logits: %s\n", err.text), 1;
+    if (!fixture_open(&f, argv[1], argc > 5 ? argv[5] : NULL, 0, &err))
+        return fprintf(stderr, "dump_logits: %s\n", err.text), 1;
     mf_engine_params p;
     mf_engine_params_init(&p);
     p.n_ctx = n_ctx, p.n_batch = p.max_outs = n_ctx < 256 ? n_ctx : 256;

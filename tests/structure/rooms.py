@@ -42,8 +42,6 @@ def check_includes(name, text):
                 yield f"{name}:{number}: {room} may not include {target}, which stands below it"
         if system and room in CORE and FOREIGN.search(system.group(1)):
             yield f"{name}:{number}: {room} is a part of the core and may use libc only, not <{system.group(1)}>"
-        if system and system.group(1) == "math.h" and room in {"backend", "base"}:
-            yield f"{name}:{number}: kernels call no libm"
 
 
 def check(root):

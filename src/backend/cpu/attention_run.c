@@ -37,8 +37,8 @@ static void finish(const cpu_run *run, const mf_node *node, const cpu_tile *tile
     for (int32_t r = 0; r < tile->n_rows; r++) {
         float *row = (float *)((char *)mf_value_data(run->program, node->dst) + (tile->first_row + r) * out->nb[1]);
         for (int32_t g = 0; g < group; g++)
-            mf_attention_finish(state + (size_t)(r * group + g) * (size_t)(a->head_dim + 2), row + (size_t)(kv_head * group + g) * a->head_dim,
-                                a->head_dim);
+            mf_attention_finish(state + (size_t)(r * group + g) * (size_t)(a->head_dim + 2),
+                                row + (size_t)(kv_head * group + g) * a->head_dim, a->head_dim);
     }
 }
 

@@ -23,12 +23,12 @@ typedef struct cpu_scratch {
     char *memory;
     size_t bytes;
     const mf_program *program; // whose layout this is
-    cpu_task *tasks;     // [nodes]
-    int *counters;       // [groups]: the next piece of each group
-    int32_t *first_node; // [groups + 1]
-    int32_t *n_pieces;   // [groups]
-    cpu_tile *tiles;     // [rows]
-    float *worker;       // [threads][worker_floats]
+    cpu_task *tasks;           // [nodes]
+    int *counters;             // [groups]: the next piece of each group
+    int32_t *first_node;       // [groups + 1]
+    int32_t *n_pieces;         // [groups]
+    cpu_tile *tiles;           // [rows]
+    float *worker;             // [threads][worker_floats]
     size_t worker_floats;
     float *split_state; // attention split over workers: [row][kv head][split] states
     int *split_done;    // [row][kv head]

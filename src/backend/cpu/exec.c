@@ -122,7 +122,8 @@ bool mf_cpu_run_span(mf_device *device, const mf_program *program, int32_t first
         size_t bytes = lay_out(d, program, s, s->memory);
         if (bytes > s->bytes) {
             s->program = NULL;
-            return mf_fail(err, MF_ERR_INTERNAL, "the CPU's working memory is %zu bytes; the program needs %zu", s->bytes, bytes);
+            return mf_fail(err, MF_ERR_INTERNAL, "the CPU's working memory is %zu bytes; the program needs %zu", s->bytes,
+                           bytes);
         }
     }
     cpu_run run = {.device = d, .program = program, .step = step};

@@ -77,8 +77,9 @@ bool mf_cpu_plan_node(const cpu_run *run, const mf_node *n, cpu_task *t, mf_erro
         if (n->src[i] < 0 || n->op == MF_OP_CONCAT) continue;
         const mf_value *v = &run->program->values[n->src[i]];
         if (v->format == MF_FORMAT_F32 && !dense_rows(v))
-            return mf_fail(err, MF_ERR_INTERNAL, "%s of '%s', whose rows are strided (%" PRId64 ", %" PRId64 ", %" PRId64 " bytes)", mf_op_name(n->op),
-                           v->name, v->nb[0], v->nb[1], v->nb[2]);
+            return mf_fail(err, MF_ERR_INTERNAL,
+                           "%s of '%s', whose rows are strided (%" PRId64 ", %" PRId64 ", %" PRId64 " bytes)",
+                           mf_op_name(n->op), v->name, v->nb[0], v->nb[1], v->nb[2]);
     }
     if (n->op == MF_OP_MATMUL)
         plan_matmul(run, n, t);
@@ -103,9 +104,10 @@ static void run_matmul(const cpu_run *run, const mf_node *n, const cpu_task *t, 
     const mf_value *dst = &run->program->values[n->dst];
     float *out = row_at(run, n->dst, row0);
     size_t stride = (size_t)dst->nb[1] / sizeof(float);
-    k->matmul[n->weight->type](&m->matrix, row_at(run, n->src[0], row0), row_stride(run, &run->program->values[n->src[0]]), count, p0, p1, out,
-                               stride);
-    int64_t first = (int64_t)p0 * MF_PANEL, end = (int64_t)p1 * MF_PANEL < n->weight->n_out ? (int64_t)p1 * MF_PANEL : n->weight->n_out;
+    k->matmul[n->weight->type](&m->matrix, row_at(run, n->src[0], row0), row_stride(run, &run->program->values[n->src[0]]),
+                               count, p0, p1, out, stride);
+    int64_t first = (int64_t)p0 * MF_PANEL,
+            end = (int64_t)p1 * MF_PANEL < n->weight->n_out ? (int64_t)p1 * MF_PANEL : n->weight->n_out;
     for (int32_t r = 0; r < count && (n->bias || n->src[1] >= 0); r++) {
         float *y = out + (size_t)r * stride + first;
         if (n->bias) k->add(y, (const float *)n->bias->prepared + first, y, end - first);
@@ -122,8 +124,8 @@ typedef struct row_call {
     int32_t row;
     const float *a, *b; // rows of the sources that there are
     float *out;
-    int64_t n;          // of a
-    float *scratch;     // as long as a row of a
+    int64_t n;      // of a
+    float *scratch; // as long as a row of a
 } row_call;
 
 static void quantize_row(const row_call *c, const float *x, int64_t n) {
@@ -147,12 +149,11 @@ static void do_rms_norm(const row_call *c) { c->k->rms_norm(c->a, c->node->weigh
 
 static void do_qk_norm(const row_call *c) {
     int32_t d = c->node->u.qk_norm.head_dim;
-    for (int64_t h = 0; h < c->n; h += d) c->k->rms_norm(c->a + h, c->node->weight->prepared, c->out + h, d, c->node->u.qk_norm.eps);
+    for (int64_t h = 0; h < c->n; h += d)
+        c->k->rms_norm(c->a + h, c->node->weight->prepared, c->out + h, d, c->node->u.qk_norm.eps);
 }
 
-static void do_add(const row_call *c) {
-    c->k->add(c->a, c->node->weight ? c->node->weight->prepared : c->b, c->out, c->n);
-}
+static void do_add(const row_call *c) { c->k->add(c->a, c->node->weight ? c->node->weight->prepared : c->b, c->out, c->n); }
 static void do_mul(const row_call *c) { c->k->mul(c->a, c->b, c->out, c->n); }
 static void do_scale(const row_call *c) { c->k->scale(c->a, c->node->u.scale, c->out, c->n); }
 static void do_silu(const row_call *c) { c->k->silu(c->a, c->out, c->n); }
@@ -211,7 +212,8 @@ static void copy_strided(const cpu_run *run, mf_ref ref, int32_t row, float *out
     for (int64_t k = 0; k < ne2; k++)
         for (int64_t j = 0; j < ne1; j++)
             for (int64_t i = 0; i < v->ne[0]; i++)
-                memcpy(&out[(k * ne1 + j) * n_out0 + i], base + i * v->nb[0] + j * v->nb[1] * (d > 1) + k * v->nb[2] * (d > 2), sizeof(float));
+                memcpy(&out[(k * ne1 + j) * n_out0 + i],
+                       base + i * v->nb[0] + j * v->nb[1] * (d > 1) + k * v->nb[2] * (d > 2), sizeof(float));
 }
 
 static void do_concat(const row_call *c) {
@@ -247,7 +249,10 @@ static void run_rows(const cpu_run *run, const mf_node *n, const cpu_task *t, in
     int32_t rows = n_rows(run, n), first = piece * t->rows_per_piece;
     int32_t end = first + t->rows_per_piece < rows ? first + t->rows_per_piece : rows;
     bool by_row = !(n->op == MF_OP_GET_ROWS); // its source's rows are not the result's
-    row_call c = {.run = run, .node = n, .k = run->device->k, .scratch = run->device->scratch.worker + (size_t)worker * run->device->scratch.worker_floats};
+    row_call c = {.run = run,
+                  .node = n,
+                  .k = run->device->k,
+                  .scratch = run->device->scratch.worker + (size_t)worker * run->device->scratch.worker_floats};
     c.n = n->src[0] >= 0 ? row_len(&values[n->src[0]]) : row_len(&values[n->dst]);
     for (c.row = first; c.row < end; c.row++) {
         if (by_row && n->src[0] >= 0) c.a = row_at(run, n->src[0], c.row);

@@ -1,0 +1,156 @@
+// The paged store: blocks, tables, references, copy on write, refusals.
+#include <cmocka.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kv/kv.h"
+
+static void *plain_alloc(mf_device *device, size_t bytes) {
+    (void)device;
+    return calloc(1, bytes ? bytes : 1);
+}
+
+static void plain_release(mf_device *device, void *ptr, size_t bytes) {
+    (void)device;
+    (void)bytes;
+    free(ptr);
+}
+
+static const mf_device_class memory_class = {.name = "memory", .alloc = plain_alloc, .release = plain_release};
+static mf_device memory = {&memory_class};
+static const mf_kv_params small = {MF_TYPE_F16, 2, 3, 16, 10 * MF_KV_BLOCK};
+
+static mf_kv *open_small(void) {
+    mf_error err = {0};
+    mf_kv *kv = mf_kv_new(&small, &memory, &err);
+    if (!kv) fail_msg("%s", err.text);
+    return kv;
+}
+
+static uint8_t *block_at(const mf_kv *kv, int32_t layer, int32_t block) {
+    const mf_kv_view *v = mf_kv_view_of(kv);
+    return v->base + (size_t)layer * v->layer_stride + (size_t)block * v->block_stride;
+}
+
+static void layout(void **state) {
+    (void)state;
+    size_t bytes;
+    mf_error err = {0};
+    assert_true(mf_kv_bytes(&small, &bytes, &err));
+    assert_int_equal(bytes, 10 * MF_KV_BLOCK * 2 * 3 * 16 * 2 * 2); // cells x layers x heads x channels x (K, V) x 2 bytes
+    mf_kv *kv = open_small();
+    const mf_kv_view *v = mf_kv_view_of(kv);
+    assert_int_equal(v->v_offset, MF_KV_BLOCK * 16 * 2);
+    assert_int_equal(v->head_stride, 2 * v->v_offset);
+    assert_int_equal(mf_kv_free_blocks(kv), 10);
+    mf_kv_free(kv);
+}
+
+static void refusals(void **state) {
+    (void)state;
+    mf_error err = {0};
+    mf_kv_params p = small;
+    size_t bytes;
+    p.type = MF_TYPE_Q4_0;
+    assert_null(mf_kv_new(&p, &memory, &err));
+    assert_non_null(strstr(err.text, "Q4_0"));
+    p = small, p.n_cells = 0;
+    assert_false(mf_kv_bytes(&p, &bytes, &err));
+    assert_int_equal(err.code, MF_ERR_ARGUMENT);
+    p = small, p.n_cells = INT32_MAX, p.n_layer = INT32_MAX, p.head_dim = INT32_MAX;
+    assert_false(mf_kv_bytes(&p, &bytes, &err));
+    assert_int_equal(err.code, MF_ERR_LIMIT);
+}
+
+static void grow_and_shrink(void **state) {
+    (void)state;
+    mf_kv *kv = open_small();
+    mf_error err = {0};
+    mf_kv_table t = {0};
+    assert_true(mf_kv_extend(kv, &t, 1, &err));
+    assert_int_equal(t.blocks.len, 1);
+    assert_true(mf_kv_extend(kv, &t, MF_KV_BLOCK, &err));
+    assert_int_equal(t.blocks.len, 1);
+    assert_true(mf_kv_extend(kv, &t, MF_KV_BLOCK + 1, &err));
+    assert_int_equal(t.blocks.len, 2);
+    assert_int_equal(mf_kv_stats_get(kv).blocks_used, 2);
+    mf_kv_truncate(kv, &t, MF_KV_BLOCK);
+    assert_int_equal(t.blocks.len, 1);
+    assert_int_equal(t.n_cells, MF_KV_BLOCK);
+    mf_kv_release(kv, &t);
+    assert_int_equal(mf_kv_stats_get(kv).blocks_used, 0);
+    mf_kv_free(kv);
+}
+
+static void full_is_all_or_nothing(void **state) {
+    (void)state;
+    mf_kv *kv = open_small();
+    mf_error err = {0};
+    mf_kv_table a = {0}, b = {0};
+    assert_true(mf_kv_extend(kv, &a, 8 * MF_KV_BLOCK, &err));
+    assert_false(mf_kv_extend(kv, &b, 3 * MF_KV_BLOCK, &err));
+    assert_int_equal(err.code, MF_ERR_LIMIT);
+    assert_non_null(strstr(err.text, "3 more blocks"));
+    assert_int_equal(b.blocks.len, 0);
+    assert_true(mf_kv_extend(kv, &b, 2 * MF_KV_BLOCK, &err));
+    mf_kv_release(kv, &a);
+    mf_kv_release(kv, &b);
+    assert_int_equal(mf_kv_free_blocks(kv), 10);
+    mf_kv_free(kv);
+}
+
+static void shared_blocks_are_copied_before_a_write(void **state) {
+    (void)state;
+    mf_kv *kv = open_small();
+    mf_error err = {0};
+    mf_kv_table a = {0}, b = {0};
+    assert_true(mf_kv_extend(kv, &a, 100, &err));
+    size_t stride = mf_kv_view_of(kv)->block_stride;
+    for (int32_t l = 0; l < 2; l++)
+        for (size_t i = 0; i < 2; i++) memset(block_at(kv, l, a.blocks.data[i]), 10 * l + (int)i + 1, stride);
+    assert_true(mf_kv_share(kv, &a, 100, &b, &err));
+    assert_int_equal(mf_kv_stats_get(kv).blocks_shared, 2);
+    assert_int_equal(mf_kv_stats_get(kv).blocks_used, 2);
+    assert_int_equal(mf_kv_blocks_needed(kv, &b, 100, 101), 1);
+    assert_true(mf_kv_extend(kv, &b, 101, &err)); // writes behind cell 99: the second block becomes its own
+    assert_int_equal(b.blocks.data[0], a.blocks.data[0]);
+    assert_int_not_equal(b.blocks.data[1], a.blocks.data[1]);
+    for (int32_t l = 0; l < 2; l++)
+        assert_memory_equal(block_at(kv, l, a.blocks.data[1]), block_at(kv, l, b.blocks.data[1]), stride);
+    assert_int_equal(mf_kv_stats_get(kv).copies, 1);
+    assert_int_equal(mf_kv_stats_get(kv).blocks_shared, 1);
+    mf_kv_release(kv, &a);
+    assert_int_equal(mf_kv_stats_get(kv).blocks_used, 2);
+    assert_int_equal(mf_kv_stats_get(kv).blocks_shared, 0);
+    mf_kv_release(kv, &b);
+    mf_kv_free(kv);
+}
+
+static void nothing_fragments(void **state) {
+    (void)state;
+    mf_kv *kv = open_small();
+    mf_error err = {0};
+    mf_kv_table t[10] = {0};
+    for (int i = 0; i < 10; i++) assert_true(mf_kv_extend(kv, &t[i], MF_KV_BLOCK, &err));
+    for (int i = 0; i < 10; i += 2) mf_kv_release(kv, &t[i]);
+    mf_kv_table wide = {0};
+    assert_true(mf_kv_extend(kv, &wide, 5 * MF_KV_BLOCK, &err)); // any free block serves
+    mf_kv_release(kv, &wide);
+    for (int i = 1; i < 10; i += 2) mf_kv_release(kv, &t[i]);
+    mf_kv_free(kv);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layout),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(grow_and_shrink),
+        cmocka_unit_test(full_is_all_or_nothing),
+        cmocka_unit_test(shared_blocks_are_copied_before_a_write),
+        cmocka_unit_test(nothing_fragments),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
