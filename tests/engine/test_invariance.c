@@ -1,12 +1,13 @@
 // The promise of docs/arithmetic.md, on logits and bitwise: the same bytes with any number of threads, any batch size, alone or among
 // others, fused or not, on every kernel row that runs here; and the golden hashes of tests/fixtures/golden.txt.
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "backend/cpu/kernels.h"
 #include "base/version.h"

@@ -1,11 +1,12 @@
 // Logits of the tiny models against transformers' float32 forward pass (tests/oracle/tiny_models.py), on every kernel row that runs
 // here.
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "backend/cpu/kernels.h"
 #include "base/file.h"

@@ -1,10 +1,11 @@
 // The builder's checks and each pass, on graphs made by hand, over a device that runs nothing.
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "graph/graph.h"
 

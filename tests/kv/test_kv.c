@@ -1,10 +1,11 @@
 // The paged store: blocks, tables, references, copy on write, refusals.
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "kv/kv.h"
 

@@ -1,0 +1,303 @@
+// The engine's contract: what it refuses, when sequences end, what truncation forgets, what a full cache does; and that a decode step
+// allocates nothing.
+#include <malloc.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/cpu.h"
+#include "engine/fixture.h"
+
+static int allocations;
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define COUNTS_ALLOCATIONS 0
+#endif
+#endif
+#ifndef COUNTS_ALLOCATIONS
+#define COUNTS_ALLOCATIONS 1
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *ptr, size_t size);
+void *malloc(size_t size) { return __atomic_add_fetch(&allocations, 1, __ATOMIC_RELAXED), __libc_malloc(size); }
+void *calloc(size_t n, size_t size) { return __atomic_add_fetch(&allocations, 1, __ATOMIC_RELAXED), __libc_calloc(n, size); }
+void *realloc(void *ptr, size_t size) {
+    return __atomic_add_fetch(&allocations, 1, __ATOMIC_RELAXED), __libc_realloc(ptr, size);
+}
+#endif
+#else
+#define COUNTS_ALLOCATIONS 0
+#endif
+
+static fixture model;
+static mf_sampler_params greedy;
+
+static int open_model(void **state) {
+    (void)state;
+    mf_error err = {0};
+    mf_sampler_params_init(&greedy);
+    greedy.temp = 0;
+    return fixture_open(&model, MF_FIXTURES "/tiny/llama-mix.gguf", NULL, 2, &err) ? 0 : -1;
+}
+
+static int close_model(void **state) {
+    (void)state;
+    fixture_close(&model);
+    return 0;
+}
+
+static mf_engine *engine(int32_t n_ctx, int32_t n_batch, int32_t max_seqs) {
+    mf_engine_params p;
+    mf_error err = {0};
+    mf_engine_params_init(&p);
+    p.n_ctx = n_ctx, p.n_batch = n_batch, p.max_seqs = max_seqs;
+    mf_engine *e = mf_engine_new(model.model, &model.devices, &p, &err);
+    if (!e) fail_msg("%s", err.text);
+    return e;
+}
+
+static mf_sequence *sequence(mf_engine *e, int32_t max_tokens) {
+    mf_sequence_params p;
+    mf_error err = {0};
+    mf_sequence_params_init(&p);
+    p.sampler = &greedy, p.max_tokens = max_tokens;
+    mf_sequence *s = mf_sequence_new(e, &p, &err);
+    if (!s) fail_msg("%s", err.text);
+    return s;
+}
+
+// Steps until idle; the finish of the last event.
+static mf_finish drain(mf_engine *e, mf_error *why) {
+    mf_finish last = MF_FINISH_NONE;
+    mf_error err = {0};
+    while (!mf_engine_idle(e)) {
+        const mf_event *events;
+        size_t n;
+        assert_true(mf_engine_step(e, &events, &n, &err));
+        for (size_t i = 0; i < n; i++) {
+            last = events[i].finish;
+            if (why && last == MF_FINISH_ERROR) *why = events[i].error;
+        }
+    }
+    return last;
+}
+
+static void parameters_out_of_range_are_refused(void **state) {
+    (void)state;
+    static const struct {
+        int32_t n_ctx, n_batch, max_seqs;
+        const char *sentence;
+    } cases[] = {
+        {0, 1, 1, "the context is 0"},
+        {1025, 1, 1, "the context is 1025; it must be 1 to 1024"},
+        {64, 0, 1, "the batch size is 0"},
+        {64, 9000, 1, "the batch size is 9000"},
+        {64, 1, 0, "the number of sequences is 0"},
+        {64, 1, 2000, "the number of sequences is 2000"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        mf_engine_params p;
+        mf_error err = {0};
+        mf_engine_params_init(&p);
+        p.n_ctx = cases[i].n_ctx, p.n_batch = cases[i].n_batch, p.max_seqs = cases[i].max_seqs;
+        assert_null(mf_engine_new(model.model, &model.devices, &p, &err));
+        assert_non_null(strstr(err.text, cases[i].sentence));
+    }
+    mf_engine_params p;
+    mf_error err = {0};
+    mf_engine_params_init(&p);
+    p.n_ctx = 64, p.kv_type = MF_TYPE_Q4_0;
+    assert_null(mf_engine_new(model.model, &model.devices, &p, &err));
+    assert_non_null(strstr(err.text, "Q4_0"));
+}
+
+static void bad_tokens_and_long_prompts_are_refused(void **state) {
+    (void)state;
+    mf_engine *e = engine(64, 16, 1);
+    mf_sequence *s = sequence(e, 1);
+    mf_error err = {0};
+    int32_t ids[100] = {0};
+    assert_false(mf_sequence_append(s, (int32_t[]){1, 288}, 2, &err));
+    assert_non_null(strstr(err.text, "token 1 is 288; the vocabulary has 288"));
+    assert_false(mf_sequence_append(s, (int32_t[]){-1}, 1, &err));
+    assert_false(mf_sequence_append(s, ids, 65, &err));
+    assert_non_null(strstr(err.text, "65 tokens do not fit into a context of 64"));
+    assert_true(mf_sequence_append(s, ids, 60, &err));
+    assert_false(mf_sequence_append(s, ids, 5, &err));
+    assert_int_equal(mf_sequence_n_tokens(s), 60);
+    mf_sequence_params p;
+    mf_sequence_params_init(&p);
+    assert_null(mf_sequence_new(e, &p, &err));
+    assert_non_null(strstr(err.text, "all 1 sequences are in use"));
+    mf_sequence_free(s);
+    mf_engine_free(e);
+}
+
+static void generation_ends_for_a_reason(void **state) {
+    (void)state;
+    mf_error err = {0};
+    int32_t ids[16] = {40, 41, 42, 43, 44};
+    mf_engine *e = engine(64, 16, 1);
+    mf_sequence *s = sequence(e, 5);
+    assert_true(mf_sequence_append(s, ids, 5, &err));
+    assert_int_equal(drain(e, NULL), MF_FINISH_LENGTH);
+    assert_int_equal(mf_sequence_n_tokens(s), 10);
+    int32_t third = mf_sequence_tokens(s)[7], first = mf_sequence_tokens(s)[5], second = mf_sequence_tokens(s)[6];
+    mf_sequence_free(s);
+
+    mf_sequence_params p; // the third token it says is a stop
+    mf_sequence_params_init(&p);
+    p.sampler = &greedy, p.stop = &third, p.n_stop = 1;
+    s = mf_sequence_new(e, &p, &err);
+    assert_true(mf_sequence_append(s, ids, 5, &err));
+    assert_int_equal(drain(e, NULL), MF_FINISH_STOP);
+    assert_int_equal(mf_sequence_n_tokens(s), third == first ? 6 : third == second ? 7 : 8);
+    mf_sequence_free(s);
+
+    s = sequence(e, -1); // the context is the bound: 64 cells hold 64 evaluated tokens, and one more is said
+    assert_true(mf_sequence_append(s, ids, 5, &err));
+    assert_int_equal(drain(e, NULL), MF_FINISH_LENGTH);
+    assert_int_equal(mf_sequence_n_tokens(s), 65);
+    mf_sequence_free(s);
+    mf_engine_free(e);
+}
+
+static void a_full_cache_ends_only_who_asks_for_more(void **state) {
+    (void)state;
+    mf_error err = {0};
+    int32_t ids[128];
+    for (int i = 0; i < 128; i++) ids[i] = 20 + i;
+    mf_engine *e = engine(3 * MF_KV_BLOCK, 64, 3); // three blocks for three sequences
+    mf_sequence *a = sequence(e, 20), *b = sequence(e, 20), *c = sequence(e, 20);
+    assert_true(mf_sequence_append(a, ids, 60, &err) && mf_sequence_append(b, ids, 100, &err) &&
+                mf_sequence_append(c, ids, 100, &err));
+    mf_error why = {0};
+    drain(e, &why);
+    assert_non_null(strstr(why.text, "KV cache is full"));
+    assert_true(mf_sequence_n_tokens(a) > 60); // it went on
+    mf_sequence_free(c);
+    mf_sequence_free(b);
+    mf_sequence_free(a);
+    assert_int_equal(mf_engine_kv_stats(e).blocks_used, 0);
+    mf_engine_free(e);
+}
+
+// Going back to a prefix and on again gives what a fresh run gives.
+static void truncation_forgets(void **state) {
+    (void)state;
+    mf_error err = {0};
+    int32_t ids[80];
+    for (int i = 0; i < 80; i++) ids[i] = 30 + 2 * i;
+    mf_engine *e = engine(256, 32, 2);
+    mf_sequence *s = sequence(e, 10), *fresh = sequence(e, 10);
+    assert_true(mf_sequence_append(s, ids, 70, &err));
+    drain(e, NULL);
+    mf_sequence_truncate(s, 66);
+    assert_int_equal(mf_sequence_n_tokens(s), 66);
+    assert_true(mf_sequence_append(s, ids + 66, 14, &err));
+    assert_true(mf_sequence_append(fresh, ids, 80, &err));
+    drain(e, NULL);
+    assert_int_equal(mf_sequence_n_tokens(s), 90);
+    assert_memory_equal(mf_sequence_tokens(s), mf_sequence_tokens(fresh), 90 * sizeof(int32_t));
+    mf_sequence_free(s);
+    mf_sequence_free(fresh);
+    mf_engine_free(e);
+}
+
+static void a_decode_step_allocates_nothing(void **state) {
+    (void)state;
+    if (!COUNTS_ALLOCATIONS) skip();
+    mf_error err = {0};
+    int32_t ids[80];
+    for (int i = 0; i < 80; i++) ids[i] = 30 + i;
+    mf_engine *e = engine(512, 32, 2);
+    mf_sequence *s = sequence(e, 200), *other = sequence(e, 200);
+    assert_true(mf_sequence_append(s, ids, 80, &err) && mf_sequence_append(other, ids + 3, 20, &err));
+    const mf_event *events;
+    size_t n;
+    for (int i = 0; i < 8; i++) assert_true(mf_engine_step(e, &events, &n, &err));
+    int before = __atomic_load_n(&allocations, __ATOMIC_RELAXED);
+    for (int i = 0; i < 150; i++) { // crosses KV blocks
+        assert_true(mf_engine_step(e, &events, &n, &err));
+        assert_int_equal(n, 2);
+    }
+    int after = __atomic_load_n(&allocations, __ATOMIC_RELAXED);
+    assert_int_equal(after - before, 0);
+    mf_sequence_free(s);
+    mf_sequence_free(other);
+    mf_engine_free(e);
+}
+
+// Resident after load and use: at most the file, the cells, the planned activations and 60 MB.
+static void memory_stays_within_the_plan(void **state) {
+    (void)state;
+    const char *folder = getenv("MINFER_TEST_MODELS");
+    if (!folder || !COUNTS_ALLOCATIONS) skip();
+    char path[512];
+    snprintf(path, sizeof path, "%s/smollm2-135m-instruct-q4_1.gguf", folder);
+    fixture f;
+    mf_error err = {0};
+    uint64_t before = mf_memory_resident();
+    if (!fixture_open(&f, path, NULL, 2, &err)) fail_msg("%s", err.text);
+    mf_engine_params p;
+    mf_engine_params_init(&p);
+    p.n_ctx = 1024;
+    mf_engine *e = mf_engine_new(f.model, &f.devices, &p, &err);
+    if (!e) fail_msg("%s", err.text);
+    mf_sequence *s = sequence(e, 8);
+    int32_t ids[600];
+    for (int i = 0; i < 600; i++) ids[i] = 1000 + i;
+    assert_true(mf_sequence_append(s, ids, 600, &err));
+    drain(e, NULL);
+    mf_engine_memory m = mf_engine_memory_of(e);
+    uint64_t resident = mf_memory_resident() - before,
+             bound = mf_gguf_file_size(f.file) + m.kv + m.activations + (60U << 20);
+    print_message("resident %llu MB; file %zu, cells %zu, activations %zu MB\n", (unsigned long long)resident >> 20,
+                  mf_gguf_file_size(f.file) >> 20, m.kv >> 20, m.activations >> 20);
+    assert_true(resident <= bound);
+    mf_sequence_free(s);
+    mf_engine_free(e);
+    fixture_close(&f);
+}
+
+// A model whose weights give infinities ends the sequence with the layer and the operation, and not the others' engine.
+static void non_finite_activations_name_the_place(void **state) {
+    (void)state;
+    mf_error err = {0};
+    mf_engine *e = engine(128, 32, 1);
+    float *norm = model.model->layers[1].ffn_norm->prepared, saved = norm[5];
+    norm[5] = __builtin_inff();
+    mf_sequence *s = sequence(e, 4);
+    assert_true(mf_sequence_append(s, (int32_t[]){50, 51, 52}, 3, &err));
+    mf_error why = {0};
+    assert_int_equal(drain(e, &why), MF_FINISH_ERROR);
+    assert_int_equal(why.code, MF_ERR_NUMERIC);
+    assert_non_null(strstr(why.text, "blk.1.ffn_norm"));
+    assert_false(mf_sequence_append(s, (int32_t[]){50}, 1, &err));
+    mf_sequence_free(s);
+    norm[5] = saved;
+    s = sequence(e, 4);
+    assert_true(mf_sequence_append(s, (int32_t[]){50, 51, 52}, 3, &err));
+    assert_int_equal(drain(e, NULL), MF_FINISH_LENGTH);
+    mf_sequence_free(s);
+    mf_engine_free(e);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parameters_out_of_range_are_refused),
+        cmocka_unit_test(bad_tokens_and_long_prompts_are_refused),
+        cmocka_unit_test(generation_ends_for_a_reason),
+        cmocka_unit_test(a_full_cache_ends_only_who_asks_for_more),
+        cmocka_unit_test(truncation_forgets),
+        cmocka_unit_test(a_decode_step_allocates_nothing),
+        cmocka_unit_test(memory_stays_within_the_plan),
+        cmocka_unit_test(non_finite_activations_name_the_place),
+    };
+    return cmocka_run_group_tests(tests, open_model, close_model);
+}
