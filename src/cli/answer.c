@@ -1,0 +1,136 @@
+#include "cli/answer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+typedef struct run {
+    mf_answer *a;
+    const mf_loaded *l;
+    const mf_answer_request *request;
+    mf_engine *engine;
+    mf_sequence *seq;
+    float *logits; // a copy of the last row, where log-probabilities are wanted
+} run;
+
+static void keep_logits(void *arg, mf_sequence *seq, int32_t position, const float *logits, int32_t n_vocab) {
+    (void)seq, (void)position;
+    memcpy(((run *)arg)->logits, logits, (size_t)n_vocab * sizeof *logits);
+}
+
+static bool add_logprobs(run *r, int32_t token, mf_error *err) {
+    mf_answer *a = r->a;
+    int32_t ids[MF_SAMPLER_LOGPROBS_MAX];
+    float values[MF_SAMPLER_LOGPROBS_MAX], own;
+    int n = mf_sampler_logprobs(r->logits, r->l->model->hparams.n_vocab, token, &own, a->n_top, ids, values, err);
+    if (n < 0) return false;
+    bool ok = mf_array_push(&a->logprobs, ((mf_logprob_entry){token, own}));
+    for (int i = 0; i < a->n_top && ok; i++) {
+        mf_logprob_entry entry = {i < n ? ids[i] : -1, i < n ? values[i] : 0};
+        ok = mf_array_push(&a->logprobs, entry);
+    }
+    return ok || mf_fail_memory(err, 0, "the log-probabilities");
+}
+
+// Shows text; false when nobody reads it any more.
+static bool show(run *r, mf_str text) {
+    return !r->request->out || text.len == 0 || mf_output_write(r->request->out, text.ptr, text.len);
+}
+
+// Takes a generated token that is a part of the text. False ends the answer, with a->finish set.
+static bool take_token(run *r, int32_t token) {
+    mf_answer *a = r->a;
+    mf_str fresh = {0};
+    bool ok = mf_array_push(&a->ids, token) || mf_fail_memory(&a->error, 0, "the answer");
+    if (ok && a->n_top >= 0) ok = add_logprobs(r, token, &a->error);
+    if (!ok) return a->finish = "error", false;
+    bool goes_on = token >= mf_tokenizer_n_vocab(r->l->tokenizer) || mf_stream_token(&a->stream, token, &fresh);
+    if (!show(r, fresh)) return a->finish = "cancelled", false;
+    if (!goes_on) a->finish = "stop";
+    return goes_on;
+}
+
+static void take_event(run *r, const mf_event *e) {
+    mf_answer *a = r->a;
+    a->n_generated += e->token >= 0;
+    if (e->finish == MF_FINISH_ERROR) {
+        a->finish = "error";
+        a->error = e->error;
+        return;
+    }
+    bool ends_text = e->finish == MF_FINISH_STOP;
+    if (e->token >= 0 && !ends_text && !take_token(r, e->token)) return;
+    if (e->finish != MF_FINISH_NONE) a->finish = ends_text ? "stop" : "length";
+}
+
+static void loop(run *r) {
+    mf_answer *a = r->a;
+    mf_progress progress;
+    mf_progress_begin(&progress, "reading the prompt");
+    uint64_t start = mf_clock_ns(), first = 0;
+    while (!a->finish) {
+        const mf_event *events;
+        size_t n = 0;
+        if (mf_interrupted()) {
+            a->finish = "cancelled";
+        } else if (!mf_engine_step(r->engine, &events, &n, &a->error)) {
+            a->finish = "error";
+        } else {
+            mf_progress_update(&progress, (double)mf_sequence_n_evaluated(r->seq) / a->n_prompt);
+            bool read = mf_sequence_n_evaluated(r->seq) >= a->n_prompt;
+            if (read && !first) {
+                first = mf_clock_ns();
+                mf_progress_end(&progress);
+            }
+            for (size_t i = 0; i < n && !a->finish; i++) take_event(r, &events[i]);
+            if (!a->finish && mf_engine_idle(r->engine)) a->finish = "length";
+        }
+    }
+    mf_progress_end(&progress);
+    uint64_t end = mf_clock_ns();
+    a->prompt_seconds = mf_clock_seconds(start, first ? first : end);
+    a->decode_seconds = first ? mf_clock_seconds(first, end) : 0;
+    mf_str rest;
+    a->n_dropped = mf_stream_finish(&a->stream, &rest);
+    show(r, rest);
+}
+
+bool mf_answer_make(mf_answer *a, const mf_loaded *l, const mf_options *o, const mf_answer_request *request, mf_error *err) {
+    *a = (mf_answer){.n_top = o->logprobs, .n_prompt = (int32_t)request->n_prompt};
+    mf_stream_init(&a->stream, l->tokenizer, &o->stop);
+    run r = {.a = a, .l = l, .request = request, .engine = l->engine};
+    mf_sequence_params params;
+    mf_sequence_params_init(&params);
+    params.sampler = o->n_predict == 0 ? NULL : request->sampler;
+    params.max_tokens = o->n_predict;
+    params.stop = request->eog;
+    params.n_stop = o->ignore_eos ? 0 : request->n_eog;
+    if (a->n_top >= 0) {
+        size_t n_vocab = (size_t)l->model->hparams.n_vocab;
+        r.logits = mf_alloc(n_vocab, sizeof *r.logits);
+        if (!r.logits) return mf_fail_memory(err, n_vocab * sizeof *r.logits, "the log-probabilities");
+        params.on_logits = keep_logits;
+        params.arg = &r;
+    }
+    r.seq = mf_sequence_new(l->engine, &params, err);
+    bool ok = r.seq && mf_sequence_append(r.seq, request->prompt, request->n_prompt, err);
+    if (ok) loop(&r);
+    mf_sequence_free(r.seq);
+    free(r.logits);
+    return ok;
+}
+
+void mf_answer_free(mf_answer *a) {
+    mf_stream_free(&a->stream);
+    free(a->ids.data);
+    free(a->logprobs.data);
+}
+
+double mf_answer_prompt_speed(const mf_answer *a) { return a->prompt_seconds > 0 ? a->n_prompt / a->prompt_seconds : 0; }
+
+double mf_answer_decode_speed(const mf_answer *a) {
+    int32_t n = a->n_generated - 1;
+    return n > 0 && a->decode_seconds > 0 ? n / a->decode_seconds : 0;
+}

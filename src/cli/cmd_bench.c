@@ -1,0 +1,240 @@
+// minfer bench: speed, beside what the machine could do. Names of columns and keys are llama-bench's where it has them.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/version.h"
+#include "cli/bench.h"
+#include "cli/commands.h"
+#include "cli/terminal.h"
+
+typedef struct job {
+    const mf_options *o;
+    mf_loaded loaded;
+    mf_engine_params params;
+    mf_device_limits limits;
+    mf_bench_costs costs;
+    mf_bench_result *results;
+    size_t n_results;
+    char model_type[96];
+} job;
+
+// "llama 134.5 M Q4_1": the type that most of the weights' bytes have.
+static void name_model(job *j) {
+    uint64_t bytes[MF_TYPE_LIMIT] = {0};
+    uint32_t most = 0;
+    for (size_t i = 0; i < mf_gguf_n_tensors(j->loaded.file); i++) {
+        const mf_gguf_tensor *t = mf_gguf_tensor_at(j->loaded.file, i);
+        bytes[t->type % MF_TYPE_LIMIT] += t->size;
+        if (bytes[t->type % MF_TYPE_LIMIT] > bytes[most]) most = t->type % MF_TYPE_LIMIT;
+    }
+    double n = (double)mf_model_n_params(j->loaded.model);
+    snprintf(j->model_type, sizeof j->model_type, "%s %.1f %s %s", mf_model_arch(j->loaded.model),
+             n >= 1e9 ? n / 1e9 : n / 1e6, n >= 1e9 ? "B" : "M", mf_type_name(most));
+}
+
+static bool load(job *j, const char *path, const mf_bench_test *tests, size_t n, mf_error *err) {
+    mf_loaded *l = &j->loaded;
+    if (!mf_engine_params_from(j->o, &j->params, err) || !mf_load_file(l, path, err) || !mf_load_devices(l, j->o, err) ||
+        !mf_load_model(l, err))
+        return false;
+    int64_t ctx = 1;
+    for (size_t i = 0; i < n; i++) ctx = mf_bench_ctx(&tests[i]) > ctx ? mf_bench_ctx(&tests[i]) : ctx;
+    if (ctx > l->model->hparams.n_ctx_train)
+        return mf_fail(err, MF_ERR_LIMIT, "these tests need a context of %" PRId64 " tokens and the model's maximum is %d",
+                       ctx, l->model->hparams.n_ctx_train);
+    j->params.n_ctx = (int32_t)ctx;
+    j->params.max_seqs = j->o->parallel;
+    mf_device *device = l->devices.device[0];
+    if (!mf_load_engine(l, &j->params, err) || !device->class->measure(device, &j->limits, err)) return false;
+    mf_bench_costs_of(l->model, j->params.kv_type, &j->costs);
+    name_model(j);
+    return true;
+}
+
+static bool run_tests(job *j, const mf_bench_test *tests, size_t n, mf_error *err) {
+    for (size_t i = 0; i < n; i++) {
+        if (i == 0 && !mf_bench_warm_up(&j->loaded, &tests[i], j->o->warmup_ms, err)) return false;
+        if (!mf_bench_run(&j->loaded, &tests[i], j->o->repetitions, &j->results[i], err)) return false;
+        mf_bench_sum_up(&j->results[i], &j->costs, &j->limits);
+        j->n_results++;
+    }
+    return true;
+}
+
+// ---- What is printed
+
+static int n_threads(const job *j) {
+    mf_device *d = j->loaded.devices.device[0];
+    return d->class->n_threads(d);
+}
+
+static const char *kv_type(const job *j) { return j->params.kv_type == MF_TYPE_F32 ? "f32" : "f16"; }
+
+// "pp512", "tg128 @ d1024 x 4"
+static const char *test_name(const mf_bench_test *t, char out[64]) {
+    int n = snprintf(out, 64, t->n_prompt ? "pp%d" : "tg%d", t->n_prompt ? t->n_prompt : t->n_gen);
+    if (t->depth) n += snprintf(out + n, 64 - (size_t)n, " @ d%d", t->depth);
+    if (t->parallel > 1) snprintf(out + n, 64 - (size_t)n, " x %d", t->parallel);
+    return out;
+}
+
+static void print_md(const job *j, mf_buf *out) {
+    char size[32], name[64];
+    mf_buf_printf(out, "| model | size | params | backend | threads | test | t/s | of the limit | first token |\n"
+                       "| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: |\n");
+    for (size_t i = 0; i < j->n_results; i++) {
+        const mf_bench_result *r = &j->results[i];
+        mf_buf_printf(out, "| %s | %s | %.2f M | %s | %d | %s | %.2f ± %.2f | ", j->model_type,
+                      mf_bytes_text(mf_gguf_file_size(j->loaded.file), size),
+                      (double)mf_model_n_params(j->loaded.model) / 1e6, j->loaded.devices.device[0]->class->name,
+                      n_threads(j), test_name(&r->test, name), r->mean_rate, r->sd_rate);
+        if (r->test.n_prompt)
+            mf_buf_printf(out, "%.1f %% of int8 peak | %.1f ms |\n", 100 * r->int8_fraction, 1000 * r->mean_seconds);
+        else
+            mf_buf_printf(out, "%.1f %% of bandwidth | |\n", 100 * r->bandwidth_fraction);
+    }
+    mf_buf_printf(out, "\n%s; read bandwidth %.1f GB/s, int8 peak %.1f G multiply-adds/s\n",
+                  j->loaded.devices.device[0]->class->describe(j->loaded.devices.device[0]),
+                  j->limits.read_bytes_per_second / 1e9, j->limits.int8_macs_per_second / 1e9);
+}
+
+typedef enum field_kind {
+    FIELD_TEXT,
+    FIELD_INT,
+    FIELD_REAL,
+    FIELD_NONE
+} field_kind;
+
+typedef struct field {
+    const char *name;
+    field_kind kind;
+    const char *text;
+    int64_t whole;
+    double real;
+} field;
+
+// All fields of a result but its samples.
+static size_t fields_of(const job *j, const mf_bench_result *r, field f[32]) {
+    const mf_model *m = j->loaded.model;
+    const mf_device *d = j->loaded.devices.device[0];
+    const mf_bench_test *t = &r->test;
+    const field all[] = {
+        {"build_version", FIELD_TEXT, MF_VERSION, 0, 0},
+        {"cpu_info", FIELD_TEXT, mf_cpu_name(), 0, 0},
+        {"backends", FIELD_TEXT, d->class->name, 0, 0},
+        {"device", FIELD_TEXT, d->class->describe(d), 0, 0},
+        {"model_filename", FIELD_TEXT, j->loaded.path, 0, 0},
+        {"model_type", FIELD_TEXT, j->model_type, 0, 0},
+        {"model_size", FIELD_INT, NULL, (int64_t)mf_gguf_file_size(j->loaded.file), 0},
+        {"model_n_params", FIELD_INT, NULL, (int64_t)mf_model_n_params(m), 0},
+        {"n_batch", FIELD_INT, NULL, j->params.n_batch, 0},
+        {"n_threads", FIELD_INT, NULL, n_threads(j), 0},
+        {"type_k", FIELD_TEXT, kv_type(j), 0, 0},
+        {"type_v", FIELD_TEXT, kv_type(j), 0, 0},
+        {"n_prompt", FIELD_INT, NULL, t->n_prompt, 0},
+        {"n_gen", FIELD_INT, NULL, t->n_gen, 0},
+        {"n_depth", FIELD_INT, NULL, t->depth, 0},
+        {"n_parallel", FIELD_INT, NULL, t->parallel, 0},
+        {"avg_ns", FIELD_INT, NULL, (int64_t)(r->mean_seconds * 1e9), 0},
+        {"stddev_ns", FIELD_INT, NULL, (int64_t)(r->sd_seconds * 1e9), 0},
+        {"avg_ts", FIELD_REAL, NULL, 0, r->mean_rate},
+        {"stddev_ts", FIELD_REAL, NULL, 0, r->sd_rate},
+        {"first_token_ms", t->n_prompt ? FIELD_REAL : FIELD_NONE, NULL, 0, 1000 * r->mean_seconds},
+        {"bandwidth_percent", t->n_gen ? FIELD_REAL : FIELD_NONE, NULL, 0, 100 * r->bandwidth_fraction},
+        {"int8_peak_percent", t->n_prompt ? FIELD_REAL : FIELD_NONE, NULL, 0, 100 * r->int8_fraction},
+        {"read_bytes_per_second", FIELD_REAL, NULL, 0, j->limits.read_bytes_per_second},
+        {"int8_macs_per_second", FIELD_REAL, NULL, 0, j->limits.int8_macs_per_second},
+    };
+    _Static_assert(sizeof all / sizeof all[0] <= 32, "room for all fields");
+    memcpy(f, all, sizeof all);
+    return sizeof all / sizeof all[0];
+}
+
+static void print_json(const job *j, mf_buf *out) {
+    mf_json_writer w = {.out = out, .indent = 2};
+    mf_json_begin(&w, '[');
+    for (size_t i = 0; i < j->n_results; i++) {
+        const mf_bench_result *r = &j->results[i];
+        field f[32];
+        size_t n = fields_of(j, r, f);
+        mf_json_begin(&w, '{');
+        for (size_t k = 0; k < n; k++) {
+            mf_json_key(&w, f[k].name);
+            if (f[k].kind == FIELD_TEXT) mf_json_string(&w, mf_str_of(f[k].text));
+            if (f[k].kind == FIELD_INT) mf_json_int(&w, f[k].whole);
+            if (f[k].kind == FIELD_REAL) mf_json_real(&w, f[k].real);
+            if (f[k].kind == FIELD_NONE) mf_json_null(&w);
+        }
+        mf_json_key(&w, "samples_ns");
+        mf_json_begin(&w, '[');
+        for (int32_t k = 0; k < r->n; k++) mf_json_int(&w, (int64_t)(r->seconds[k] * 1e9));
+        mf_json_end(&w, ']');
+        mf_json_key(&w, "samples_ts");
+        mf_json_begin(&w, '[');
+        for (int32_t k = 0; k < r->n; k++) mf_json_real(&w, r->tokens / r->seconds[k]);
+        mf_json_end(&w, ']');
+        mf_json_end(&w, '}');
+    }
+    mf_json_end(&w, ']');
+    mf_buf_char(out, '\n');
+}
+
+static void csv_text(mf_buf *out, const char *text) {
+    mf_buf_char(out, '"');
+    for (; *text; text++) {
+        if (*text == '"') mf_buf_char(out, '"');
+        mf_buf_char(out, *text);
+    }
+    mf_buf_char(out, '"');
+}
+
+static void print_csv(const job *j, mf_buf *out) {
+    for (size_t i = 0; i < j->n_results; i++) {
+        field f[32];
+        size_t n = fields_of(j, &j->results[i], f);
+        for (size_t k = 0; k < n && i == 0; k++) mf_buf_printf(out, "%s%s", f[k].name, k + 1 < n ? "," : "\n");
+        for (size_t k = 0; k < n; k++) {
+            if (f[k].kind == FIELD_TEXT) csv_text(out, f[k].text);
+            if (f[k].kind == FIELD_INT) mf_buf_printf(out, "%" PRId64, f[k].whole);
+            if (f[k].kind == FIELD_REAL) mf_buf_printf(out, "%.6f", f[k].real);
+            mf_buf_char(out, k + 1 < n ? ',' : '\n');
+        }
+    }
+}
+
+static void print(const job *j, mf_buf *out) {
+    if (strcmp(j->o->output, "json") == 0)
+        print_json(j, out);
+    else if (strcmp(j->o->output, "csv") == 0)
+        print_csv(j, out);
+    else
+        print_md(j, out);
+}
+
+int mf_command_bench(mf_options *o) {
+    mf_error err = {0};
+    const char *path = mf_cli_model(o, &err);
+    if (!path) return mf_cli_fail(&err), MF_EXIT_USAGE;
+    mf_bench_test tests[2];
+    size_t n = 0;
+    if (o->bench_prompt) tests[n++] = (mf_bench_test){o->bench_prompt, 0, o->depth, 1};
+    if (o->bench_gen) tests[n++] = (mf_bench_test){0, o->bench_gen, o->depth, o->parallel};
+    if (n == 0) return mf_fail(&err, MF_ERR_ARGUMENT, "-p 0 and -n 0 leave no test"), mf_cli_fail(&err), MF_EXIT_USAGE;
+    mf_interrupt_catch();
+    job j = {.o = o, .results = mf_alloc(2, sizeof *j.results)};
+    mf_buf text = {0};
+    mf_output out = {0};
+    bool ok = j.results || mf_fail_memory(&err, 2 * sizeof *j.results, "the results");
+    ok = ok && load(&j, path, tests, n, &err) && run_tests(&j, tests, n, &err);
+    if (ok) print(&j, &text);
+    int code = !ok ? mf_cli_fail(&err) : mf_output_buf(&out, &text) ? MF_EXIT_DONE : MF_EXIT_REFUSED;
+    free(text.data);
+    free(j.results);
+    mf_unload(&j.loaded);
+    return code;
+}

@@ -1,0 +1,226 @@
+// minfer info: what is in a file and the memory it needs.
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "base/log.h"
+#include "cli/commands.h"
+#include "cli/info.h"
+#include "cli/load.h"
+#include "cli/terminal.h"
+
+#define DEFAULT_CTX 4096
+
+typedef struct type_sum {
+    uint64_t tensors, parameters, bytes;
+} type_sum;
+
+typedef struct facts {
+    mf_loaded loaded;
+    type_sum by_type[MF_TYPE_LIMIT], all;
+    bool has_plan;
+    mf_memory_plan plan;
+    mf_error refusal; // why minfer can't run the file
+} facts;
+
+static uint64_t elements(const mf_gguf_tensor *t) { return t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3]; }
+
+static void add_up(facts *f) {
+    for (size_t i = 0; i < mf_gguf_n_tensors(f->loaded.file); i++) {
+        const mf_gguf_tensor *t = mf_gguf_tensor_at(f->loaded.file, i);
+        type_sum *sums[] = {&f->by_type[(unsigned)t->type < MF_TYPE_LIMIT ? t->type : 0], &f->all};
+        for (int k = 0; k < 2; k++) sums[k]->tensors++, sums[k]->parameters += elements(t), sums[k]->bytes += t->size;
+    }
+}
+
+// Outside the layers, or of the first layer: enough to see how the model is built.
+static bool is_key_tensor(const mf_gguf_tensor *t) {
+    return !mf_str_starts(t->name, MF_STR("blk.")) || mf_str_starts(t->name, MF_STR("blk.0."));
+}
+
+static bool make_plan(facts *f, const mf_options *o, mf_error *err) {
+    mf_engine_params params;
+    if (!mf_engine_params_from(o, &params, err) || !mf_load_model(&f->loaded, err)) return false;
+    int32_t most = f->loaded.model->hparams.n_ctx_train;
+    params.n_ctx = o->ctx ? o->ctx : DEFAULT_CTX;
+    if (params.n_ctx > most) {
+        if (o->ctx) mf_log(MF_LOG_NOTICE, "--ctx %d is more than the model's %d, which is used", o->ctx, most);
+        params.n_ctx = most;
+    }
+    return mf_memory_plan_make(&f->loaded, &params, &f->plan, err);
+}
+
+// ---- Text
+
+static void shape_text(const mf_gguf_tensor *t, mf_buf *out) {
+    for (uint32_t d = 0; d < t->n_dims; d++) mf_buf_printf(out, "%s%" PRIu64, d ? " x " : "", t->ne[d]);
+}
+
+static void text_tensors(const facts *f, bool all, mf_buf *out) {
+    mf_buf_text(out, all ? "\ntensors\n" : "\nkey tensors\n");
+    for (size_t i = 0; i < mf_gguf_n_tensors(f->loaded.file); i++) {
+        const mf_gguf_tensor *t = mf_gguf_tensor_at(f->loaded.file, i);
+        if (!all && !is_key_tensor(t)) continue;
+        mf_buf shape = {0};
+        shape_text(t, &shape);
+        mf_buf_printf(out, "  %-34.*s %-8s %s\n", (int)t->name.len, t->name.ptr, mf_type_name(t->type),
+                      shape.data ? shape.data : "");
+        free(shape.data);
+    }
+}
+
+static void text_sums(const facts *f, mf_buf *out) {
+    char bytes[32];
+    mf_buf_printf(out, "\nparameters  %" PRIu64 " in %" PRIu64 " tensors, %s\n", f->all.parameters, f->all.tensors,
+                  mf_bytes_text(f->all.bytes, bytes));
+    for (uint32_t type = 0; type < MF_TYPE_LIMIT; type++) {
+        const type_sum *s = &f->by_type[type];
+        if (!s->tensors) continue;
+        mf_buf_printf(out, "  %-8s %12" PRIu64 " parameters, %5" PRIu64 " tensors, %s\n", mf_type_name(type), s->parameters,
+                      s->tensors, mf_bytes_text(s->bytes, bytes));
+    }
+}
+
+static void text_plan(const facts *f, mf_buf *out) {
+    char a[32], b[32], c[32], d[32], e[32];
+    const mf_memory_plan *p = &f->plan;
+    uint64_t available = mf_memory_available();
+    int32_t most = f->loaded.model->hparams.n_ctx_train, largest = mf_memory_largest_ctx(p, available, most);
+    mf_buf_printf(out, "\nmemory for --ctx %d  %s: weights %s, KV cache %s, activations %s\n", p->n_ctx,
+                  mf_bytes_text(mf_memory_plan_total(p), a), mf_bytes_text(p->weights, b), mf_bytes_text(p->kv, c),
+                  mf_bytes_text(p->activations, d));
+    mf_buf_printf(out, "  %s are free, enough for --ctx %d of at most %d\n", mf_bytes_text(available, e), largest, most);
+}
+
+static void print_text(const facts *f, const mf_options *o, mf_buf *out) {
+    const mf_gguf *file = f->loaded.file;
+    char bytes[32];
+    mf_buf_printf(out, "%s: GGUF version %" PRIu32 ", %s", f->loaded.path, mf_gguf_version(file),
+                  mf_bytes_text(mf_gguf_file_size(file), bytes));
+    if (mf_gguf_n_parts(file) > 1) mf_buf_printf(out, " in %" PRIu32 " parts", mf_gguf_n_parts(file));
+    mf_buf_text(out, "\n\nmetadata\n");
+    for (size_t i = 0; i < mf_gguf_n_values(file); i++) {
+        const mf_gguf_value *v = mf_gguf_value_at(file, i);
+        mf_buf_printf(out, "  %-42.*s ", (int)v->key.len, v->key.ptr);
+        mf_info_value_text(v, out);
+        mf_buf_char(out, '\n');
+    }
+    text_tensors(f, o->verbose, out);
+    text_sums(f, out);
+    if (f->has_plan) text_plan(f, out);
+}
+
+// ---- JSON
+
+static void json_count(mf_json_writer *w, const char *key, uint64_t value) {
+    mf_json_key(w, key);
+    mf_json_int(w, (int64_t)value);
+}
+
+static void json_tensors(const facts *f, mf_json_writer *w) {
+    mf_json_key(w, "tensors");
+    mf_json_begin(w, '[');
+    for (size_t i = 0; i < mf_gguf_n_tensors(f->loaded.file); i++) {
+        const mf_gguf_tensor *t = mf_gguf_tensor_at(f->loaded.file, i);
+        mf_json_begin(w, '{');
+        mf_json_key(w, "name");
+        mf_json_string(w, t->name);
+        mf_json_key(w, "type");
+        mf_json_string(w, mf_str_of(mf_type_name(t->type)));
+        mf_json_key(w, "shape");
+        mf_json_begin(w, '[');
+        for (uint32_t d = 0; d < t->n_dims; d++) mf_json_int(w, (int64_t)t->ne[d]);
+        mf_json_end(w, ']');
+        json_count(w, "bytes", t->size);
+        mf_json_end(w, '}');
+    }
+    mf_json_end(w, ']');
+}
+
+static void json_types(const facts *f, mf_json_writer *w) {
+    mf_json_key(w, "types");
+    mf_json_begin(w, '{');
+    for (uint32_t type = 0; type < MF_TYPE_LIMIT; type++) {
+        if (!f->by_type[type].tensors) continue;
+        mf_json_key(w, mf_type_name(type));
+        mf_json_begin(w, '{');
+        json_count(w, "tensors", f->by_type[type].tensors);
+        json_count(w, "parameters", f->by_type[type].parameters);
+        json_count(w, "bytes", f->by_type[type].bytes);
+        mf_json_end(w, '}');
+    }
+    mf_json_end(w, '}');
+}
+
+static void json_memory(const facts *f, mf_json_writer *w) {
+    mf_json_key(w, "memory");
+    if (!f->has_plan) {
+        mf_json_null(w);
+        return;
+    }
+    uint64_t available = mf_memory_available();
+    int32_t most = f->loaded.model->hparams.n_ctx_train;
+    mf_json_begin(w, '{');
+    json_count(w, "n_ctx", (uint64_t)f->plan.n_ctx);
+    json_count(w, "weights", f->plan.weights);
+    json_count(w, "kv", f->plan.kv);
+    json_count(w, "activations", f->plan.activations);
+    json_count(w, "total", mf_memory_plan_total(&f->plan));
+    json_count(w, "available", available);
+    json_count(w, "largest_n_ctx", (uint64_t)mf_memory_largest_ctx(&f->plan, available, most));
+    json_count(w, "n_ctx_train", (uint64_t)most);
+    mf_json_end(w, '}');
+}
+
+static void print_json(const facts *f, mf_buf *out) {
+    const mf_gguf *file = f->loaded.file;
+    mf_json_writer w = {.out = out, .indent = 1};
+    mf_json_begin(&w, '{');
+    mf_json_key(&w, "file");
+    mf_json_string(&w, mf_str_of(f->loaded.path));
+    json_count(&w, "version", mf_gguf_version(file));
+    json_count(&w, "bytes", mf_gguf_file_size(file));
+    json_count(&w, "parts", mf_gguf_n_parts(file));
+    mf_json_key(&w, "metadata");
+    mf_json_begin(&w, '{');
+    for (size_t i = 0; i < mf_gguf_n_values(file); i++) {
+        mf_json_key_str(&w, mf_gguf_value_at(file, i)->key);
+        mf_info_value_json(mf_gguf_value_at(file, i), &w);
+    }
+    mf_json_end(&w, '}');
+    json_count(&w, "parameters", f->all.parameters);
+    json_types(f, &w);
+    json_tensors(f, &w);
+    json_memory(f, &w);
+    mf_json_key(&w, "refusal");
+    if (f->has_plan)
+        mf_json_null(&w);
+    else
+        mf_json_string(&w, mf_str_of(f->refusal.text));
+    mf_json_end(&w, '}');
+    mf_buf_char(out, '\n');
+}
+
+int mf_command_info(mf_options *o) {
+    mf_error err = {0};
+    const char *path = mf_cli_model(o, &err);
+    if (!path) return mf_cli_fail(&err), MF_EXIT_USAGE;
+    facts f = {0};
+    mf_buf text = {0};
+    mf_output out = {0};
+    bool ok = mf_load_file(&f.loaded, path, &err) && mf_load_devices(&f.loaded, o, &err);
+    if (ok) {
+        add_up(&f);
+        f.has_plan = make_plan(&f, o, &f.refusal);
+        if (o->json)
+            print_json(&f, &text);
+        else
+            print_text(&f, o, &text);
+        ok = mf_output_buf(&out, &text);
+        if (!f.has_plan) mf_log(MF_LOG_NOTICE, "minfer can't run this file: %s", f.refusal.text);
+    }
+    free(text.data);
+    mf_unload(&f.loaded);
+    return ok ? MF_EXIT_DONE : err.code == MF_OK ? MF_EXIT_REFUSED : mf_cli_fail(&err);
+}

@@ -1,0 +1,249 @@
+// minfer run: one prompt, one answer.
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "cli/answer.h"
+#include "cli/commands.h"
+#include "cli/info.h"
+#include "cli/input.h"
+#include "cli/prompt.h"
+#include "cli/sampling.h"
+
+#define DEFAULT_CTX 4096
+
+// What a run holds.
+typedef struct job {
+    mf_options *o;
+    mf_loaded loaded;
+    mf_buf storage; // the prompt, where it was read
+    mf_str text;
+    mf_token_array prompt, eog;
+    mf_sampling sampling;
+    mf_answer answer;
+    mf_output out;
+} job;
+
+// The context: as asked, or the default made large enough for the prompt and the answer; at most the model's.
+static bool choose_ctx(const job *j, int32_t *n_ctx, mf_error *err) {
+    const mf_options *o = j->o;
+    int64_t most = j->loaded.model->hparams.n_ctx_train, prompt = (int64_t)j->prompt.len;
+    int64_t answer = o->n_predict >= 0 ? o->n_predict : 512, want = o->ctx;
+    if (!want) {
+        want = prompt + answer > DEFAULT_CTX ? prompt + answer : DEFAULT_CTX;
+        if (want > most) want = most;
+    }
+    if (want > most) {
+        mf_log(MF_LOG_NOTICE, "--ctx %lld is more than the model's %lld, which is used", (long long)want, (long long)most);
+        want = most;
+    }
+    if (prompt > want)
+        return mf_fail(err, MF_ERR_LIMIT, "the prompt has %lld tokens and the context %lld%s", (long long)prompt,
+                       (long long)want, want == most ? ", the model's maximum" : "; --ctx makes it larger");
+    *n_ctx = (int32_t)want;
+    return true;
+}
+
+static bool find_eog(job *j, mf_error *err) {
+    const mf_tokenizer *t = j->loaded.tokenizer;
+    for (int32_t id = 0; id < mf_tokenizer_n_vocab(t); id++)
+        if (mf_tokenizer_is_eog(t, id) && !mf_array_push(&j->eog, id)) return mf_fail_memory(err, 0, "the ending tokens");
+    return true;
+}
+
+static bool load(job *j, const char *path, mf_error *err) {
+    mf_loaded *l = &j->loaded;
+    mf_engine_params params;
+    if (!mf_load_file(l, path, err)) return false;
+    if (j->o->meta) mf_info_log_metadata(l->file);
+    if (!mf_engine_params_from(j->o, &params, err) || !mf_load_devices(l, j->o, err) || !mf_load_model(l, err) ||
+        !mf_load_tokenizer(l, j->o, err) || !mf_prompt_ids(l, j->o, j->text, &j->prompt, err) || !find_eog(j, err))
+        return false;
+    return mf_sampling_make(&j->sampling, j->o, l->file, l->tokenizer, j->eog.data, j->eog.len, l->model->hparams.n_vocab,
+                            err) &&
+           choose_ctx(j, &params.n_ctx, err) && mf_load_engine(l, &params, err);
+}
+
+// ---- What is printed
+
+static void add_token_text(const job *j, int32_t id, mf_buf *out) {
+    if (id >= 0 && id < mf_tokenizer_n_vocab(j->loaded.tokenizer)) mf_tokenizer_piece(j->loaded.tokenizer, id, true, out);
+}
+
+static void json_token(const job *j, mf_json_writer *w, const mf_logprob_entry *e) {
+    mf_buf piece = {0};
+    add_token_text(j, e->id, &piece);
+    mf_json_key(w, "id");
+    mf_json_int(w, e->id);
+    mf_json_key(w, "token");
+    mf_json_string(w, (mf_str){piece.data, piece.len});
+    mf_json_key(w, "logprob");
+    mf_json_real(w, (double)e->logprob);
+    free(piece.data);
+}
+
+static void json_logprobs(const job *j, mf_json_writer *w) {
+    const mf_answer *a = &j->answer;
+    size_t stride = 1 + (size_t)a->n_top;
+    mf_json_key(w, "logprobs");
+    mf_json_begin(w, '[');
+    for (size_t i = 0; i + stride <= a->logprobs.len; i += stride) {
+        mf_json_begin(w, '{');
+        json_token(j, w, &a->logprobs.data[i]);
+        mf_json_key(w, "top");
+        mf_json_begin(w, '[');
+        for (size_t k = 1; k < stride && a->logprobs.data[i + k].id >= 0; k++) {
+            mf_json_begin(w, '{');
+            json_token(j, w, &a->logprobs.data[i + k]);
+            mf_json_end(w, '}');
+        }
+        mf_json_end(w, ']');
+        mf_json_end(w, '}');
+    }
+    mf_json_end(w, ']');
+}
+
+static void json_number(mf_json_writer *w, const char *key, double value) {
+    mf_json_key(w, key);
+    mf_json_real(w, value);
+}
+
+static void json_count(mf_json_writer *w, const char *key, int64_t value) {
+    mf_json_key(w, key);
+    mf_json_int(w, value);
+}
+
+static void print_json(job *j) {
+    const mf_answer *a = &j->answer;
+    mf_buf text = {0};
+    mf_json_writer w = {.out = &text};
+    mf_json_begin(&w, '{');
+    mf_json_key(&w, "text");
+    mf_json_string(&w, (mf_str){a->stream.text.data, a->stream.shown});
+    mf_json_key(&w, "tokens");
+    mf_json_begin(&w, '[');
+    for (size_t i = 0; i < a->ids.len; i++) mf_json_int(&w, a->ids.data[i]);
+    mf_json_end(&w, ']');
+    mf_json_key(&w, "finish_reason");
+    mf_json_string(&w, mf_str_of(a->finish));
+    if (a->stream.stopped_by) {
+        mf_json_key(&w, "stop");
+        mf_json_string(&w, mf_str_of(a->stream.stopped_by));
+    }
+    mf_json_key(&w, "model");
+    mf_json_string(&w, mf_str_of(j->loaded.path));
+    json_count(&w, "seed", (int64_t)j->sampling.params.seed);
+    json_count(&w, "prompt_tokens", a->n_prompt);
+    json_count(&w, "completion_tokens", a->n_generated);
+    if (a->n_top >= 0) json_logprobs(j, &w);
+    mf_json_key(&w, "timings");
+    mf_json_begin(&w, '{');
+    json_number(&w, "prompt_seconds", a->prompt_seconds);
+    json_number(&w, "prompt_tokens_per_second", mf_answer_prompt_speed(a));
+    json_number(&w, "decode_seconds", a->decode_seconds);
+    json_number(&w, "decode_tokens_per_second", mf_answer_decode_speed(a));
+    mf_json_end(&w, '}');
+    mf_json_end(&w, '}');
+    mf_buf_char(&text, '\n');
+    mf_output_buf(&j->out, &text);
+    free(text.data);
+}
+
+static void log_logprobs(const job *j) {
+    const mf_answer *a = &j->answer;
+    size_t stride = 1 + (size_t)a->n_top;
+    for (size_t i = 0; i + stride <= a->logprobs.len; i += stride) {
+        mf_buf line = {0};
+        for (size_t k = 0; k < stride && a->logprobs.data[i + k].id >= 0; k++) {
+            mf_buf piece = {0};
+            mf_json_writer w = {.out = &piece};
+            mf_buf text = {0};
+            add_token_text(j, a->logprobs.data[i + k].id, &text);
+            mf_json_string(&w, (mf_str){text.data, text.len});
+            mf_buf_printf(&line, "%s%s %.4f",
+                          k == 0   ? ""
+                          : k == 1 ? " | "
+                                   : ", ",
+                          piece.data ? piece.data : "", (double)a->logprobs.data[i + k].logprob);
+            free(piece.data);
+            free(text.data);
+        }
+        mf_log(MF_LOG_NOTICE, "logprob: %s", line.data ? line.data : "");
+        free(line.data);
+    }
+}
+
+static void log_speed(const mf_answer *a) {
+    if (mf_answer_decode_speed(a) > 0)
+        mf_log(MF_LOG_NOTICE, "prompt: %d tokens, %.1f tok/s; answer: %d tokens, %.1f tok/s", a->n_prompt,
+               mf_answer_prompt_speed(a), a->n_generated, mf_answer_decode_speed(a));
+    else
+        mf_log(MF_LOG_NOTICE, "prompt: %d tokens, %.1f tok/s; answer: %d token%s", a->n_prompt, mf_answer_prompt_speed(a),
+               a->n_generated, a->n_generated == 1 ? "" : "s");
+}
+
+static int finish(job *j) {
+    const mf_answer *a = &j->answer;
+    const mf_buf *text = &a->stream.text;
+    bool open_line = a->stream.shown == 0 || text->data[a->stream.shown - 1] != '\n';
+    if (j->o->json)
+        print_json(j);
+    else if (open_line && a->n_generated > 0)
+        mf_output_write(&j->out, "\n", 1);
+    if (j->out.failed) return MF_EXIT_REFUSED;
+    if (!j->o->json && a->n_top >= 0) log_logprobs(j);
+    if (a->n_dropped)
+        mf_log(MF_LOG_NOTICE, "the answer ended inside a character: %d byte%s left out", a->n_dropped,
+               a->n_dropped == 1 ? " is" : "s are");
+    if (a->finish[0] == 'l' && j->o->n_predict != a->n_generated) mf_log(MF_LOG_NOTICE, "the context is full");
+    log_speed(a);
+    if (a->finish[0] == 'e') return mf_cli_fail(&a->error);
+    return a->finish[0] == 'c' ? MF_EXIT_INTERRUPTED : MF_EXIT_DONE;
+}
+
+static int check_usage(const mf_options *o, mf_error *err) {
+    for (size_t i = 0; i < o->stop.len; i++)
+        if (!*o->stop.data[i])
+            return mf_fail(err, MF_ERR_ARGUMENT, "--stop: an empty text would stop every answer"), MF_EXIT_USAGE;
+    if (o->system && o->raw)
+        return mf_fail(err, MF_ERR_ARGUMENT, "--system needs a chat template; with --raw the prompt is all there is"),
+               MF_EXIT_USAGE;
+    return MF_EXIT_DONE;
+}
+
+static int answer(job *j, mf_error *err) {
+    const char *path = mf_cli_model(j->o, err);
+    if (!path) return MF_EXIT_USAGE;
+    int code = check_usage(j->o, err);
+    if (code == MF_EXIT_DONE) code = mf_input_text(j->o, "prompt", &j->storage, &j->text, err);
+    if (code != MF_EXIT_DONE) return code;
+    if (j->storage.data) j->text = mf_input_chop(j->text);
+    mf_interrupt_catch();
+    if (!load(j, path, err)) return MF_EXIT_REFUSED;
+    mf_answer_request request = {.prompt = j->prompt.data,
+                                 .n_prompt = j->prompt.len,
+                                 .sampler = &j->sampling.params,
+                                 .eog = j->eog.data,
+                                 .n_eog = j->eog.len,
+                                 .out = j->o->json ? NULL : &j->out};
+    return mf_answer_make(&j->answer, &j->loaded, j->o, &request, err) ? MF_EXIT_DONE : MF_EXIT_REFUSED;
+}
+
+int mf_command_run(mf_options *o) {
+    job j = {.o = o};
+    mf_error err = {0};
+    int code = answer(&j, &err);
+    if (code == MF_EXIT_DONE) {
+        code = finish(&j);
+    } else {
+        int by_error = mf_cli_fail(&err);
+        if (by_error == MF_EXIT_INTERRUPTED) code = by_error;
+    }
+    mf_answer_free(&j.answer);
+    mf_sampling_free(&j.sampling);
+    free(j.storage.data);
+    free(j.prompt.data);
+    free(j.eog.data);
+    mf_unload(&j.loaded);
+    return code;
+}

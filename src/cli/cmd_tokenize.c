@@ -1,0 +1,150 @@
+// minfer tokenize: a text's ids and pieces, or the text of ids.
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "base/utf8.h"
+#include "cli/commands.h"
+#include "cli/input.h"
+#include "cli/load.h"
+#include "cli/terminal.h"
+
+// Whole numbers with spaces, commas or line ends between; brackets around them are let through.
+static bool read_ids(const mf_tokenizer *t, mf_str text, mf_token_array *ids, mf_error *err) {
+    for (size_t i = 0; i < text.len;) {
+        char c = text.ptr[i];
+        if (c == ' ' || c == ',' || c == '\n' || c == '\r' || c == '\t' || c == '[' || c == ']') {
+            i++;
+            continue;
+        }
+        size_t end = i;
+        while (end < text.len && !memchr(" ,\n\r\t[]", text.ptr[end], 8)) end++;
+        int64_t id;
+        mf_str word = {text.ptr + i, end - i};
+        int shown = (int)(word.len < 40 ? word.len : 40);
+        if (!mf_parse_i64(word, &id))
+            return mf_fail(err, MF_ERR_ARGUMENT, "--ids: '%.*s' is not a token id", shown, word.ptr);
+        if (id < 0 || id >= mf_tokenizer_n_vocab(t))
+            return mf_fail(err, MF_ERR_ARGUMENT, "--ids: %" PRId64 " is outside the vocabulary of %d", id,
+                           mf_tokenizer_n_vocab(t));
+        if (!mf_array_push(ids, (int32_t)id)) return mf_fail_memory(err, 0, "the ids");
+        i = end;
+    }
+    return true;
+}
+
+static void json_ids(mf_json_writer *w, const mf_token_array *ids) {
+    mf_json_key(w, "ids");
+    mf_json_begin(w, '[');
+    for (size_t i = 0; i < ids->len; i++) mf_json_int(w, ids->data[i]);
+    mf_json_end(w, ']');
+}
+
+// In quotes, with \xHH for bytes that are no whole characters.
+static void line_piece(int32_t id, mf_str piece, mf_buf *out) {
+    mf_buf_printf(out, "%d\t\"", id);
+    for (size_t i = 0; i < piece.len;) {
+        uint32_t cp;
+        int n = mf_utf8_decode(piece.ptr + i, piece.len - i, &cp);
+        bool plain = n > 0 && cp >= 0x20 && cp != 0x7F;
+        if (plain && (cp == '"' || cp == '\\')) mf_buf_char(out, '\\');
+        if (plain)
+            mf_buf_add(out, piece.ptr + i, (size_t)n);
+        else if (piece.ptr[i] == '\n')
+            mf_buf_text(out, "\\n");
+        else
+            mf_buf_printf(out, "\\x%02X", (unsigned char)piece.ptr[i]);
+        i += n > 0 ? (size_t)n : 1;
+    }
+    mf_buf_text(out, "\"\n");
+}
+
+// A string, or the list of its bytes where they are no whole characters.
+static void json_piece(mf_str piece, mf_json_writer *w) {
+    if (mf_utf8_valid(piece.ptr, piece.len, NULL)) {
+        mf_json_string(w, piece);
+        return;
+    }
+    mf_json_begin(w, '[');
+    for (size_t i = 0; i < piece.len; i++) mf_json_int(w, (unsigned char)piece.ptr[i]);
+    mf_json_end(w, ']');
+}
+
+// The pieces; control tokens as their text.
+static void print_pieces(const mf_tokenizer *t, const mf_token_array *ids, bool json, mf_buf *out) {
+    mf_json_writer w = {.out = out};
+    mf_buf piece = {0};
+    if (json) {
+        mf_json_begin(&w, '{');
+        json_ids(&w, ids);
+        mf_json_key(&w, "pieces");
+        mf_json_begin(&w, '[');
+    }
+    for (size_t i = 0; i < ids->len; i++) {
+        piece.len = 0;
+        mf_tokenizer_piece(t, ids->data[i], true, &piece);
+        if (json)
+            json_piece((mf_str){piece.data, piece.len}, &w);
+        else
+            line_piece(ids->data[i], (mf_str){piece.data, piece.len}, out);
+    }
+    if (json) {
+        mf_json_end(&w, ']');
+        mf_json_end(&w, '}');
+        mf_buf_char(out, '\n');
+    }
+    out->failed = out->failed || piece.failed;
+    free(piece.data);
+}
+
+// The ids' text, byte for byte.
+static void print_text(const mf_tokenizer *t, const mf_token_array *ids, bool json, mf_buf *out) {
+    mf_buf text = {0};
+    mf_decoder decoder;
+    mf_decoder_init(&decoder, t, true, true);
+    for (size_t i = 0; i < ids->len; i++) mf_decoder_feed(&decoder, ids->data[i], &text);
+    if (json) {
+        mf_json_writer w = {.out = out};
+        mf_json_begin(&w, '{');
+        json_ids(&w, ids);
+        mf_json_key(&w, "text");
+        mf_json_string(&w, (mf_str){text.data, text.len});
+        mf_json_end(&w, '}');
+        mf_buf_char(out, '\n');
+    } else {
+        mf_buf_add(out, text.data, text.len);
+    }
+    out->failed = out->failed || text.failed;
+    free(text.data);
+}
+
+static int tokenize(const mf_options *o, mf_loaded *l, mf_str text, mf_error *err) {
+    const char *path = mf_cli_model(o, err);
+    mf_token_array ids = {0};
+    mf_buf printed = {0};
+    mf_output out = {0};
+    unsigned flags = MF_ENCODE_ADD_SPECIAL | (o->no_special ? MF_ENCODE_PLAIN : MF_ENCODE_PARSE_CONTROL);
+    bool ok =
+        mf_load_file(l, path, err) && (o->backends.len == 0 || mf_load_devices(l, o, err)) && mf_load_tokenizer(l, o, err);
+    if (ok)
+        ok = o->ids ? read_ids(l->tokenizer, text, &ids, err) : mf_tokenizer_encode(l->tokenizer, text, flags, &ids, err);
+    if (ok && o->ids) print_text(l->tokenizer, &ids, o->json, &printed);
+    if (ok && !o->ids) print_pieces(l->tokenizer, &ids, o->json, &printed);
+    if (ok) ok = mf_output_buf(&out, &printed);
+    free(ids.data);
+    free(printed.data);
+    return ok ? MF_EXIT_DONE : MF_EXIT_REFUSED;
+}
+
+int mf_command_tokenize(mf_options *o) {
+    mf_error err = {0};
+    mf_loaded l = {0};
+    mf_buf storage = {0};
+    mf_str text;
+    int code = mf_cli_model(o, &err) ? mf_input_text(o, "text", &storage, &text, &err) : MF_EXIT_USAGE;
+    if (code == MF_EXIT_DONE) code = tokenize(o, &l, text, &err);
+    if (code != MF_EXIT_DONE && err.code != MF_OK) mf_cli_fail(&err);
+    free(storage.data);
+    mf_unload(&l);
+    return code;
+}

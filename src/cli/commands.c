@@ -1,0 +1,119 @@
+#include "cli/commands.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/version.h"
+#include "cli/load.h"
+#include "cli/terminal.h"
+
+static const mf_command commands[] = {
+    {"run", MF_CMD_RUN, "MODEL [PROMPT]", 2, "answers a prompt (the word run may be left out)", mf_command_run},
+    {"info", MF_CMD_INFO, "MODEL", 1, "shows what is in a model file and the memory it needs", mf_command_info},
+    {"tokenize", MF_CMD_TOKENIZE, "MODEL [TEXT]", 2, "shows the token ids of a text, or the text of ids",
+     mf_command_tokenize},
+    {"bench", MF_CMD_BENCH, "MODEL", 1, "measures speed, beside what the machine could do", mf_command_bench},
+    {"doctor", MF_CMD_DOCTOR, "", 0, "shows what this machine has and what minfer uses of it", mf_command_doctor},
+};
+
+const mf_command *mf_commands(size_t *n) {
+    *n = sizeof commands / sizeof commands[0];
+    return commands;
+}
+
+const mf_command *mf_command_find(const char *name) {
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+        if (strcmp(commands[i].name, name) == 0) return &commands[i];
+    return NULL;
+}
+
+int mf_cli_fail(const mf_error *err) {
+    if (err->code == MF_ERR_CANCELLED) return MF_EXIT_INTERRUPTED;
+    mf_log(MF_LOG_ERROR, "%s", err->text);
+    return MF_EXIT_REFUSED;
+}
+
+const char *mf_cli_model(const mf_options *o, mf_error *err) {
+    if (o->model && *o->model) return o->model;
+    mf_fail(err, MF_ERR_ARGUMENT, "no model: give the path of a GGUF file as the first word or by -m, or set MINFER_MODEL");
+    return NULL;
+}
+
+// A first word that is neither a subcommand nor a file may have been meant as a subcommand.
+static bool check_first_word(const char *word, mf_error *err) {
+    if (access(word, F_OK) == 0 || strpbrk(word, "/.:")) return true;
+    static const char later[] =
+        "chat serve perplexity list pull download rm render grammar convert quantize split merge specverify viz completion";
+    if (mf_names_have(later, mf_str_of(word)))
+        return mf_fail(err, MF_ERR_UNSUPPORTED,
+                       "the command '%s' is not in this version; minfer --help lists those that are", word);
+    const char *near = NULL;
+    size_t best = 3;
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        size_t distance = mf_edit_distance(mf_str_of(word), mf_str_of(commands[i].name));
+        if (distance < best && distance * 2 < strlen(commands[i].name)) near = commands[i].name, best = distance;
+    }
+    if (near) return mf_fail(err, MF_ERR_ARGUMENT, "'%.80s' is no file and no command; did you mean minfer %s?", word, near);
+    return true;
+}
+
+static int print_version(const mf_options *o) {
+    mf_error err = {0};
+    const mf_kernels *row = mf_kernel_row(o, &err);
+    if (!row) return mf_cli_fail(&err);
+    mf_buf line = {0};
+    mf_output out = {0};
+    mf_buf_printf(&line, "minfer %s (arithmetic %d, %s)\n", MF_VERSION, MF_ARITHMETIC_VERSION, row->name);
+    bool ok = mf_output_buf(&out, &line);
+    free(line.data);
+    return ok ? MF_EXIT_DONE : MF_EXIT_REFUSED;
+}
+
+static int print_help(void (*main_help)(mf_buf *), const mf_command *command) {
+    mf_buf text = {0};
+    mf_output out = {0};
+    if (main_help)
+        main_help(&text);
+    else
+        mf_help_command(command, &text);
+    bool ok = mf_output_buf(&out, &text);
+    free(text.data);
+    return ok ? MF_EXIT_DONE : MF_EXIT_REFUSED;
+}
+
+static int dispatch(const mf_command *command, bool named, mf_options *o, const char *first, mf_error *err) {
+    if (o->help_markdown) return print_help(mf_help_markdown, NULL);
+    if (o->help) return print_help(named ? NULL : mf_help_main, command);
+    if (o->version) return print_version(o);
+    mf_log_set_level(o->verbose ? MF_LOG_DEBUG : MF_LOG_NOTICE);
+    if (!named && first && o->model == first && !check_first_word(first, err)) return mf_cli_fail(err), MF_EXIT_USAGE;
+    return command->run(o);
+}
+
+int mf_cli_main(int argc, char *const *argv) {
+    signal(SIGPIPE, SIG_IGN);
+    const mf_command *command = argc > 1 ? mf_command_find(argv[1]) : NULL;
+    bool named = command != NULL;
+    if (argc < 2 && !getenv("MINFER_MODEL")) {
+        mf_buf text = {0};
+        mf_help_main(&text);
+        fputs(text.data ? text.data : "", stderr);
+        free(text.data);
+        return MF_EXIT_USAGE;
+    }
+    if (!command) command = &commands[0];
+    int skip = argc < 1 ? 0 : named ? 2 : 1;
+    mf_options o;
+    mf_error err = {0};
+    int code = mf_flags_parse(command, argc - skip, argv + skip, getenv, &o, &err);
+    if (code == MF_EXIT_DONE)
+        code = dispatch(command, named, &o, o.words.len ? o.words.data[0] : NULL, &err);
+    else
+        mf_cli_fail(&err);
+    mf_options_free(&o);
+    return code;
+}

@@ -1,0 +1,151 @@
+#include <stddef.h>
+
+#include "cli/flags.h"
+#include "graph/graph.h"
+
+#define AT(field)       .offset = offsetof(mf_options, field)
+#define RANGE(low, top) .min = (low), .max = (top)
+
+#define RUN        MF_CMD_RUN
+#define BENCH      MF_CMD_BENCH
+#define MODELS     (MF_CMD_RUN | MF_CMD_INFO | MF_CMD_TOKENIZE | MF_CMD_BENCH)
+#define TEXTS      (MF_CMD_RUN | MF_CMD_TOKENIZE)
+#define ENGINES    (MF_CMD_RUN | MF_CMD_INFO | MF_CMD_BENCH)
+#define THREADED   (MF_CMD_RUN | MF_CMD_BENCH | MF_CMD_DOCTOR | MF_CMD_INFO)
+#define REAL(f)    MF_FLAG_REAL, RUN, MF_GROUP_SAMPLING, AT(sampler.f)
+#define INTEGER(f) MF_FLAG_INT, RUN, MF_GROUP_SAMPLING, AT(sampler.f), RANGE(INT32_MIN, INT32_MAX)
+
+static const mf_flag flags[] = {
+    // Model and text
+    {"--model -m", "FILE", MF_FLAG_TEXT, MODELS, MF_GROUP_TEXT, AT(model), .source = MF_SOURCE_MODEL,
+     .help = "the model, a GGUF file (instead of the word MODEL)"},
+    {"--prompt -p --text", "TEXT", MF_FLAG_TEXT, TEXTS, MF_GROUP_TEXT, AT(prompt), .source = MF_SOURCE_TEXT,
+     .help = "the text (instead of the word behind MODEL)"},
+    {"--file -f", "FILE", MF_FLAG_TEXT, TEXTS, MF_GROUP_TEXT, AT(prompt_file), .source = MF_SOURCE_TEXT,
+     .help = "reads the text from a file; - is standard input"},
+    {"--system -sys --system-prompt", "TEXT", MF_FLAG_TEXT, RUN, MF_GROUP_TEXT, AT(system),
+     .help = "a system message before the prompt"},
+    {"--raw --no-template -no-cnv --no-conversation", NULL, MF_FLAG_BOOL, RUN, MF_GROUP_TEXT, AT(raw),
+     .help = "continues the prompt as it is, without a chat template"},
+    {"--pre", "NAME", MF_FLAG_TEXT, TEXTS, MF_GROUP_TEXT, AT(pre),
+     .help = "the pre-tokenizer, instead of the one the file names"},
+    {"--no-nfc", NULL, MF_FLAG_BOOL, TEXTS, MF_GROUP_TEXT, AT(no_nfc), .help = "never normalizes text, as llama.cpp does"},
+    {"--no-special", NULL, MF_FLAG_BOOL, MF_CMD_TOKENIZE, MF_GROUP_TEXT, AT(no_special),
+     .help = "takes the text of special tokens as plain text"},
+    {"--ids", NULL, MF_FLAG_BOOL, MF_CMD_TOKENIZE, MF_GROUP_TEXT, AT(ids), .help = "takes ids and prints their text"},
+
+    // Generation
+    {"--predict -n --n-predict --max-tokens", "N", MF_FLAG_INT, RUN, MF_GROUP_GENERATION, AT(n_predict),
+     RANGE(-1, INT32_MAX), .help = "tokens to generate at most; -1: until the model ends or the context is full"},
+    {"--ctx -c --ctx-size --n-ctx", "N", MF_FLAG_INT, RUN | MF_CMD_INFO, MF_GROUP_GENERATION, AT(ctx), RANGE(1, INT32_MAX),
+     .marks = MF_FLAG_NO_DEFAULT,
+     .help = "tokens of context, at most the model's maximum (default: 4096, or more where prompt and -n need it)"},
+    {"--stop -r --reverse-prompt", "TEXT", MF_FLAG_LIST, RUN, MF_GROUP_GENERATION, AT(stop),
+     .help = "ends the answer before this text; may be repeated"},
+    {"--ignore-eos", NULL, MF_FLAG_BOOL, RUN, MF_GROUP_GENERATION, AT(ignore_eos),
+     .help = "never lets the model end its answer"},
+
+    // Sampling
+    {"--temp --temperature", "X", REAL(temp), .source = MF_SOURCE_TEMP,
+     .help = "temperature; 0 always takes the most likely token"},
+    {"--greedy", NULL, MF_FLAG_BOOL, RUN, MF_GROUP_SAMPLING, AT(greedy), .source = MF_SOURCE_TEMP,
+     .help = "the same as --temp 0"},
+    {"--seed -s", "N", MF_FLAG_LONG, RUN, MF_GROUP_SAMPLING, AT(seed), RANGE(-1, INT64_MAX),
+     .help = "key of the random draws; -1: a random one, which is printed"},
+    {"--top-k", "N", INTEGER(top_k), .help = "keeps the N most likely tokens; 0: off"},
+    {"--top-p", "X", REAL(top_p), .help = "keeps the most likely tokens that together reach this probability; 1: off"},
+    {"--min-p", "X", REAL(min_p), .help = "keeps tokens at least X times as likely as the best; 0: off"},
+    {"--typical --typical-p", "X", REAL(typical),
+     .help = "keeps the tokens of most typical surprise up to this mass; 1: off"},
+    {"--top-n-sigma --top-nsigma", "X", REAL(top_n_sigma),
+     .help = "keeps logits within X standard deviations of the best; 0: off"},
+    {"--xtc-probability", "X", REAL(xtc_probability), .help = "chance of dropping the best of several good tokens; 0: off"},
+    {"--xtc-threshold", "X", REAL(xtc_threshold), .help = "probability from which XTC calls a token good"},
+    {"--repeat-penalty", "X", REAL(repeat_penalty), .help = "makes tokens that were seen less likely; 1: off"},
+    {"--frequency-penalty", "X", REAL(frequency_penalty),
+     .help = "taken off a token's logit for each time it was seen; 0: off"},
+    {"--presence-penalty", "X", REAL(presence_penalty), .help = "taken off a token's logit once if it was seen; 0: off"},
+    {"--repeat-last-n", "N", INTEGER(repeat_last_n), .help = "tokens the three penalties look back on; 0: off"},
+    {"--dry-multiplier", "X", REAL(dry_multiplier), .help = "strength of the penalty on repeated sequences; 0: off"},
+    {"--dry-base", "X", REAL(dry_base), .help = "its growth with the sequence's length"},
+    {"--dry-allowed-length", "N", INTEGER(dry_allowed_length), .help = "length up to which repetition is free"},
+    {"--dry-penalty-last-n", "N", INTEGER(dry_penalty_last_n), .help = "tokens it looks back on; 0: off"},
+    {"--dry-sequence-breakers --dry-sequence-breaker", "TEXT", MF_FLAG_LIST, RUN, MF_GROUP_SAMPLING, AT(breakers),
+     .help = "text that ends a sequence, or ids as in 198;13,2 (two sequences); may be repeated"},
+    {"--mirostat", "0|1|2", INTEGER(mirostat), .help = "version of mirostat, which then chooses the temperature; 0: off"},
+    {"--mirostat-tau --mirostat-ent", "X", REAL(mirostat_tau), .help = "surprise aimed at, in bits"},
+    {"--mirostat-eta --mirostat-lr", "X", REAL(mirostat_eta), .help = "learning rate"},
+    {"--mirostat-m", "N", INTEGER(mirostat_m), .help = "candidates that version 1 estimates from"},
+    {"--logit-bias -l", "ID:BIAS,…", MF_FLAG_BIAS, RUN, MF_GROUP_SAMPLING, AT(logit_bias),
+     .help = "added to a token's logit, -100 to 100; may be repeated"},
+
+    // Machine
+    {"--threads -t", "N", MF_FLAG_INT, THREADED, MF_GROUP_MACHINE, AT(threads), RANGE(1, 256), .marks = MF_FLAG_NO_DEFAULT,
+     .help = "threads (default: the cores this process may use)"},
+    {"--batch-size -b --batch", "N", MF_FLAG_INT, ENGINES, MF_GROUP_MACHINE, AT(batch), RANGE(1, 8192),
+     .help = "tokens evaluated together at most"},
+    {"--cache-type", "f16|f32", MF_FLAG_TEXT, ENGINES, MF_GROUP_MACHINE, AT(cache_type), .choices = "f16|f32",
+     .help = "number format of the KV cache (default: f16)"},
+    {"--cache-type-k -ctk", "f16|f32", MF_FLAG_TEXT, ENGINES, MF_GROUP_MACHINE, AT(cache_type_k), .choices = "f16|f32",
+     .help = "the same: K and V have one format"},
+    {"--cache-type-v -ctv", "f16|f32", MF_FLAG_TEXT, ENGINES, MF_GROUP_MACHINE, AT(cache_type_v), .choices = "f16|f32",
+     .help = "the same: K and V have one format"},
+    {"--backend", "NAME,…", MF_FLAG_LIST, MF_CMD_ALL, MF_GROUP_MACHINE, AT(backends), .env = "MINFER_BACKENDS",
+     .help = "devices to compute on, the best first; cpu always joins; may be repeated"},
+    {"--cpu", "NAME", MF_FLAG_TEXT, THREADED, MF_GROUP_MACHINE, AT(cpu),
+     .help = "a lower set of CPU kernels, such as scalar (default: the best; minfer doctor lists them)"},
+    {"--no-fuse", "LIST", MF_FLAG_FUSE, RUN | BENCH, MF_GROUP_MACHINE, AT(no_fuse),
+     .help = "leaves operations apart: qkv, ffn, norm, add or all; the same bytes, another speed"},
+
+    // Benchmark
+    {"--n-prompt -p", "N", MF_FLAG_INT, BENCH, MF_GROUP_BENCH, AT(bench_prompt), RANGE(0, 1 << 20),
+     .help = "tokens of the prompt test; 0: no such test"},
+    {"--n-gen -n", "N", MF_FLAG_INT, BENCH, MF_GROUP_BENCH, AT(bench_gen), RANGE(0, 1 << 20),
+     .help = "tokens of the generation test; 0: no such test"},
+    {"--repetitions -r", "N", MF_FLAG_INT, BENCH, MF_GROUP_BENCH, AT(repetitions), RANGE(1, 1000),
+     .help = "times each is done"},
+    {"--depth -d --n-depth", "N", MF_FLAG_INT, BENCH, MF_GROUP_BENCH, AT(depth), RANGE(0, 1 << 20),
+     .help = "tokens that are in the cache before a test starts"},
+    {"--parallel -np --n-slots", "N", MF_FLAG_INT, BENCH, MF_GROUP_BENCH, AT(parallel), RANGE(1, 256),
+     .help = "sequences that generate together"},
+    {"--warmup-ms", "N", MF_FLAG_INT, BENCH, MF_GROUP_BENCH, AT(warmup_ms), RANGE(0, 600000),
+     .env = "MINFER_BENCH_WARMUP_MS", .help = "milliseconds of work before the clock starts"},
+    {"--output -o", "FORMAT", MF_FLAG_TEXT, BENCH, MF_GROUP_BENCH, AT(output), .choices = "md|csv|json",
+     .help = "md, csv or json (default: md)"},
+
+    // Output
+    {"--json", NULL, MF_FLAG_BOOL, MF_CMD_ALL & ~MF_CMD_BENCH, MF_GROUP_OUTPUT, AT(json),
+     .help = "prints one JSON object instead of text"},
+    {"--logprobs --n-probs", "N", MF_FLAG_INT, RUN, MF_GROUP_OUTPUT, AT(logprobs), RANGE(-1, MF_SAMPLER_LOGPROBS_MAX),
+     .marks = MF_FLAG_NO_DEFAULT, .help = "log-probability of every token and of the N best (default: none)"},
+    {"--meta", NULL, MF_FLAG_BOOL, RUN, MF_GROUP_OUTPUT, AT(meta), .help = "prints the file's metadata first"},
+    {"--verbose -v", NULL, MF_FLAG_BOOL, MF_CMD_ALL, MF_GROUP_OUTPUT, AT(verbose), .help = "says more on standard error"},
+    {"--help -h --usage", NULL, MF_FLAG_BOOL, MF_CMD_ALL, MF_GROUP_OUTPUT, AT(help), .env = "", .help = "prints this"},
+    {"--version", NULL, MF_FLAG_BOOL, MF_CMD_ALL, MF_GROUP_OUTPUT, AT(version), .env = "",
+     .help = "prints the versions of the program and its arithmetic, and the kernels in use"},
+    {"--help-markdown", NULL, MF_FLAG_BOOL, MF_CMD_ALL, MF_GROUP_OUTPUT, AT(help_markdown), .env = "",
+     .marks = MF_FLAG_HIDDEN, .help = "prints the reference of all flags for docs/cli.md"},
+};
+
+_Static_assert(sizeof flags / sizeof flags[0] <= MF_CLI_MAX_FLAGS, "mf_options.given has a place for every flag");
+
+const mf_flag *mf_flags(size_t *n) {
+    *n = sizeof flags / sizeof flags[0];
+    return flags;
+}
+
+void mf_options_init(mf_options *o) {
+    *o = (mf_options){
+        .n_predict = 512,
+        .logprobs = -1,
+        .seed = 42,
+        .batch = 512,
+        .bench_prompt = 512,
+        .bench_gen = 128,
+        .repetitions = 5,
+        .parallel = 1,
+        .warmup_ms = 2000,
+        .output = "md",
+    };
+    mf_sampler_params_init(&o->sampler);
+}

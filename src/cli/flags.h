@@ -1,0 +1,116 @@
+// The one table of flags: parsing, the environment forms, --help and docs/cli.md all come from it.
+#ifndef MF_CLI_FLAGS_H
+#define MF_CLI_FLAGS_H
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/options.h"
+
+enum { // subcommands, a set
+    MF_CMD_RUN = 1,
+    MF_CMD_INFO = 2,
+    MF_CMD_TOKENIZE = 4,
+    MF_CMD_BENCH = 8,
+    MF_CMD_DOCTOR = 16,
+    MF_CMD_ALL = 31,
+};
+
+typedef struct mf_command {
+    const char *name;
+    unsigned bit;
+    const char *words;         // of the usage line: "MODEL [PROMPT]"
+    int n_words;               // 0: none, 1: MODEL, 2: MODEL and a text
+    const char *help;          // one line
+    int (*run)(mf_options *o); // gives the exit code
+} mf_command;
+
+// All subcommands; the first is what runs without a name.
+const mf_command *mf_commands(size_t *n);
+const mf_command *mf_command_find(const char *name); // NULL if there is none
+
+typedef enum mf_flag_kind {
+    MF_FLAG_BOOL,
+    MF_FLAG_INT,  // int32_t
+    MF_FLAG_LONG, // int64_t
+    MF_FLAG_REAL, // float
+    MF_FLAG_TEXT, // const char *
+    MF_FLAG_LIST, // mf_text_list: may be repeated
+    MF_FLAG_FUSE, // unsigned: a set of MF_FUSE_*
+    MF_FLAG_BIAS, // array of mf_logit_bias, may be repeated
+} mf_flag_kind;
+
+typedef enum mf_flag_group {
+    MF_GROUP_TEXT,
+    MF_GROUP_GENERATION,
+    MF_GROUP_SAMPLING,
+    MF_GROUP_MACHINE,
+    MF_GROUP_BENCH,
+    MF_GROUP_OUTPUT,
+    MF_GROUP_COUNT,
+} mf_flag_group;
+
+// What only one of several flags, or a word, may say.
+typedef enum mf_flag_source {
+    MF_SOURCE_ANY,
+    MF_SOURCE_MODEL,
+    MF_SOURCE_TEXT,
+    MF_SOURCE_TEMP,
+    MF_SOURCE_COUNT
+} mf_flag_source;
+
+enum {                      // mf_flag.marks
+    MF_FLAG_HIDDEN = 1,     // not in --help and the docs
+    MF_FLAG_NO_DEFAULT = 2, // its number at the start only says that it was not given
+};
+
+typedef struct mf_flag {
+    const char *names;    // separated by spaces, dashes included, the canonical one first: "--ctx -c --ctx-size"
+    const char *argument; // placeholder; NULL for a BOOL
+    mf_flag_kind kind;
+    unsigned commands; // that take it
+    mf_flag_group group;
+    size_t offset;         // of its field in mf_options
+    int64_t min, max;      // of an INT or LONG
+    const char *choices;   // of a TEXT: "md|csv|json"; NULL: any
+    const char *env;       // NULL: MINFER_ and the canonical name; "": none
+    mf_flag_source source; // of the flags with the same source only one may be given
+    unsigned marks;        // MF_FLAG_HIDDEN, …
+    const char *help;
+} mf_flag;
+
+const mf_flag *mf_flags(size_t *n);
+
+typedef char *mf_env_fn(const char *name); // getenv, or none
+
+// Parses the arguments behind the subcommand's name into *o, which is initialised by it and freed by the caller in any case.
+// Flags beat the environment (env may be NULL). Accepted: --name value, --name=value, -c value; `--` ends the flags; pasted
+// llama.cpp flags that mean nothing here get a notice. Words become o->model and o->prompt: a single word is the text where -m
+// or $MINFER_MODEL names the model, unless (with the variable) it ends in .gguf or is a file. Gives MF_EXIT_DONE, MF_EXIT_USAGE for what can't be parsed, or
+// MF_EXIT_REFUSED for a number outside its range, with err.
+int mf_flags_parse(const mf_command *command, int argc, char *const *argv, mf_env_fn *env, mf_options *o, mf_error *err);
+
+// Whether the flag with this canonical name ("--temp") was given.
+bool mf_flag_given(const mf_options *o, const char *name);
+
+// The flag's canonical name and environment name, into a buffer of 64 bytes; the environment name is "" where there is none.
+void mf_flag_name(const mf_flag *flag, char out[64]);
+void mf_flag_env(const mf_flag *flag, char out[64]);
+
+// llama_flags.c: a flag of llama.cpp that minfer has no row for.
+typedef struct mf_llama_flag {
+    const char *names;
+    int n_values;       // that follow it; -1: one if it is on, off, auto, 0 or 1
+    bool refused;       // else it is accepted without effect
+    const char *advice; // NULL: accepted without a word
+} mf_llama_flag;
+const mf_llama_flag *mf_llama_flag_find(mf_str name);
+
+// Whether `name` is one of the space-separated names.
+bool mf_names_have(const char *names, mf_str name);
+
+// help.c
+void mf_help_main(mf_buf *out);
+void mf_help_command(const mf_command *command, mf_buf *out);
+void mf_help_markdown(mf_buf *out); // the generated part of docs/cli.md
+
+#endif

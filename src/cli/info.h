@@ -1,0 +1,17 @@
+// Metadata as text and JSON.
+#ifndef MF_CLI_INFO_H
+#define MF_CLI_INFO_H
+
+#include "base/json.h"
+#include "gguf/gguf.h"
+
+// A value on one line: strings cut, arrays as their first few and the count.
+void mf_info_value_text(const mf_gguf_value *value, mf_buf *out);
+
+// Scalars as they are; an array as {"item":…,"count":…,"first":[…]}; a string whole.
+void mf_info_value_json(const mf_gguf_value *value, mf_json_writer *w);
+
+// All metadata in the log.
+void mf_info_log_metadata(const mf_gguf *file);
+
+#endif

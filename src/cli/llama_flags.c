@@ -1,0 +1,73 @@
+// Flags of llama.cpp's programs that people paste: what they mean here, or one line of advice. Those with the same meaning are
+// names in the table of flags.
+#include "cli/flags.h"
+
+#define ACCEPTED false
+#define REFUSED  true
+
+static const char cpu_only[] = "this version computes on the CPU alone";
+static const char no_download[] = "downloading is not in this version; give the path of a GGUF file";
+static const char no_grammar[] = "constrained output is not in this version";
+static const char no_chat[] = "conversations are not in this version: minfer answers one prompt";
+static const char no_draft[] = "speculative decoding is not in this version";
+static const char no_lora[] = "adapters are not in this version";
+static const char own_rope[] = "rope scaling is the file's own";
+static const char own_order[] = "the order of the samplers is fixed";
+static const char no_pictures[] = "pictures and sound are not in this version";
+static const char packed[] = "weights are repacked at load and the mapped pages given back";
+static const char no_shift[] = "generation ends where the context does";
+
+static const mf_llama_flag flags[] = {
+    {"-ngl --gpu-layers --n-gpu-layers", 1, ACCEPTED, cpu_only},
+    {"-sm --split-mode -ts --tensor-split -mg --main-gpu -ot --override-tensor -ncmoe --n-cpu-moe", 1, ACCEPTED, cpu_only},
+    {"-nkvo --no-kv-offload --no-op-offload -cmoe --cpu-moe", 0, ACCEPTED, cpu_only},
+    {"-dev --device", 1, REFUSED, "devices are chosen by --backend NAME"},
+    {"--list-devices", 0, REFUSED, "minfer doctor lists what this machine has"},
+    {"-fa --flash-attn", -1, ACCEPTED, "attention always goes block by block, without a matrix of scores"},
+    {"-ub --ubatch-size", 1, ACCEPTED, "a step has at most --batch-size rows"},
+    {"-tb --threads-batch", 1, ACCEPTED, "prompt and generation use the same --threads"},
+    {"--no-mmap --mmap -dio --direct-io", 0, ACCEPTED, packed},
+    {"--mlock", 0, ACCEPTED, "memory is not locked"},
+    {"--no-warmup", 0, ACCEPTED, NULL},
+    {"--warmup", 0, ACCEPTED, NULL},
+    {"--numa", 1, ACCEPTED, "threads are not bound to memory nodes"},
+    {"--prio --prio-batch --poll --poll-batch -C --cpu-mask -Cr --cpu-range --cpu-strict", 1, ACCEPTED,
+     "use taskset, nice and --threads"},
+    {"-np --parallel", 1, ACCEPTED, "one sequence is generated; minfer bench has --parallel"},
+    {"-cb --cont-batching -nocb --no-cont-batching", 0, ACCEPTED, NULL},
+    {"-kvu --kv-unified --swa-full --no-perf --perf --no-display-prompt --display-prompt", 0, ACCEPTED, NULL},
+    {"--simple-io --log-disable --log-prefix --log-timestamps -co", 0, ACCEPTED, NULL},
+    {"--color --log-colors", -1, ACCEPTED, NULL},
+    {"-lv --log-verbosity --verbosity", 1, ACCEPTED, "--verbose is what there is"},
+    {"-st --single-turn --no-jinja", 0, ACCEPTED, NULL},
+    {"-cnv --cnv --conversation -i --interactive -if --interactive-first -mli --multiline-input", 0, REFUSED, no_chat},
+    {"--jinja", 0, ACCEPTED, "templates by the model's own Jinja are not in this version: ChatML, or --raw"},
+    {"--chat-template --chat-template-file --chat-template-kwargs --reasoning-format --reasoning-budget", 1, REFUSED,
+     "ChatML is the only template of this version; --raw takes the prompt as it is"},
+    {"-e --escape --no-escape", 0, ACCEPTED, "escapes such as \\n in a prompt are not replaced; the shell's $'…' does that"},
+    {"--keep --grp-attn-n --grp-attn-w -gan -gaw", 1, ACCEPTED, no_shift},
+    {"--context-shift --no-context-shift", 0, ACCEPTED, no_shift},
+    {"-dt --defrag-thold --cache-reuse --ctx-checkpoints -cram --cache-ram", 1, ACCEPTED, NULL},
+    {"--prompt-cache --slot-save-path", 1, REFUSED, "saved prompts are not in this version"},
+    {"-hf -hfr --hf-repo -hff --hf-file -mu --model-url -dr --docker-repo -hft --hf-token", 1, REFUSED, no_download},
+    {"--grammar --grammar-file -j --json-schema -jf --json-schema-file", 1, REFUSED, no_grammar},
+    {"--samplers --sampling-seq --sampler-seq", 1, REFUSED, own_order},
+    {"--dynatemp-range --dynatemp-exp", 1, REFUSED, "the temperature is constant"},
+    {"--rope-scaling --rope-scale --rope-freq-base --rope-freq-scale --yarn-orig-ctx --yarn-ext-factor --yarn-attn-factor "
+     "--yarn-beta-slow --yarn-beta-fast",
+     1, REFUSED, own_rope},
+    {"--lora --lora-scaled --control-vector --control-vector-scaled", 1, REFUSED, no_lora},
+    {"-md --model-draft --draft --draft-max --draft-min --draft-n -ngld -td -cd", 1, REFUSED, no_draft},
+    {"--mmproj --mmproj-url --image --audio", 1, REFUSED, no_pictures},
+    {"--override-kv", 1, REFUSED, "the file's metadata is taken as it is"},
+    {"--check-tensors", 0, ACCEPTED, "the file is always checked"},
+    {"-bf --binary-file", 1, REFUSED, "a prompt's bytes are read by --file FILE"},
+    {"--in-prefix --in-suffix", 1, REFUSED, no_chat},
+    {"--in-prefix-bos --special -sp --verbose-prompt", 0, ACCEPTED, "minfer tokenize shows a prompt's tokens"},
+};
+
+const mf_llama_flag *mf_llama_flag_find(mf_str name) {
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
+        if (mf_names_have(flags[i].names, name)) return &flags[i];
+    return NULL;
+}

@@ -1,0 +1,177 @@
+#include "cli/load.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/backends.h"
+#include "base/cpu.h"
+#include "base/log.h"
+#include "cli/terminal.h"
+
+void mf_unload(mf_loaded *l) {
+    mf_engine_free(l->engine);
+    mf_tokenizer_free(l->tokenizer);
+    mf_model_free(l->model);
+    mf_device_list_close(&l->devices);
+    mf_gguf_close(l->file);
+    *l = (mf_loaded){0};
+}
+
+// ---- The file
+
+static bool refuse_remote(const char *path, mf_error *err) {
+    static const char *const schemes[] = {"hf:", "ollama:", "http://", "https://"};
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++)
+        if (strncmp(path, schemes[i], strlen(schemes[i])) == 0)
+            return mf_fail(err, MF_ERR_UNSUPPORTED,
+                           "'%.200s': downloading is not in this version; give the path of a GGUF file", path);
+    return true;
+}
+
+bool mf_load_file(mf_loaded *l, const char *path, mf_error *err) {
+    if (!refuse_remote(path, err)) return false;
+    l->path = path;
+    l->file = mf_gguf_open(path, err);
+    if (l->file) return true;
+    return err->code == MF_ERR_IO ? false : mf_fail_prefix(err, "%.200s", path);
+}
+
+// ---- The devices
+
+static bool set_in_environment(const char *name) {
+    const char *value = getenv(name);
+    return value && *value && strcmp(value, "0") != 0;
+}
+
+// The best kernel row that no MINFER_NO_… variable rules out; NULL: the best of all.
+static const char *row_by_environment(void) {
+    static const struct {
+        const char *variable, *rows; // beginnings of row names
+    } rules[] = {{"MINFER_NO_AVX512", "avx512 amx"}, {"MINFER_NO_AVX2", "avx amx"}, {"MINFER_NO_NEON", "neon dotprod i8mm"}};
+    bool ruled = false;
+    for (const mf_kernels *const *k = mf_kernels_all(); *k; k++) {
+        bool out = !(*k)->usable(mf_cpu_features_get());
+        for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+            if (!set_in_environment(rules[i].variable)) continue;
+            ruled = true;
+            for (const char *row = rules[i].rows; row; row = strchr(row, ' ')) {
+                row += strspn(row, " ");
+                out = out || strncmp((*k)->name, row, strcspn(row, " ")) == 0;
+            }
+        }
+        if (!out) return ruled ? (*k)->name : NULL;
+    }
+    return NULL;
+}
+
+static const char *row_name(const mf_options *o) { return o->cpu && *o->cpu ? o->cpu : row_by_environment(); }
+
+const mf_kernels *mf_kernel_row(const mf_options *o, mf_error *err) { return mf_kernels_choose(row_name(o), err); }
+
+bool mf_devices_open(mf_device_list *list, const mf_options *o, mf_error *err) {
+    mf_buf names = {0};
+    for (size_t i = 0; i < o->backends.len; i++) mf_buf_printf(&names, "%s%s", i ? "," : "", o->backends.data[i]);
+    size_t n;
+    const mf_device_entry *known = mf_backends(&n);
+    mf_device_options options = {.n_threads = o->threads, .cpu_row = row_name(o)};
+    bool ok = names.failed ? mf_fail_memory(err, 0, "the names of backends")
+                           : mf_device_list_open(list, known, n, names.data, &options, err);
+    free(names.data);
+    return ok;
+}
+
+bool mf_load_devices(mf_loaded *l, const mf_options *o, mf_error *err) { return mf_devices_open(&l->devices, o, err); }
+
+// ---- Model and tokenizer
+
+bool mf_load_model(mf_loaded *l, mf_error *err) {
+    l->model = mf_model_new(l->file, err);
+    return l->model || mf_fail_prefix(err, "%.200s", l->path);
+}
+
+bool mf_load_tokenizer(mf_loaded *l, const mf_options *o, mf_error *err) {
+    mf_tokenizer_options options = {.pre = o->pre, .no_nfc = o->no_nfc};
+    l->tokenizer = mf_tokenizer_new(l->file, &options, err);
+    if (!l->tokenizer) return mf_fail_prefix(err, "%.200s", l->path);
+    int32_t n = mf_tokenizer_n_vocab(l->tokenizer);
+    if (l->model && n > l->model->hparams.n_vocab)
+        return mf_fail(err, MF_ERR_FORMAT, "%.200s: the tokenizer has %d ids and the model only %d", l->path, n,
+                       l->model->hparams.n_vocab);
+    return true;
+}
+
+// ---- The engine
+
+bool mf_engine_params_from(const mf_options *o, mf_engine_params *params, mf_error *err) {
+    const char *given[] = {o->cache_type, o->cache_type_k, o->cache_type_v}, *type = NULL;
+    for (size_t i = 0; i < sizeof given / sizeof given[0]; i++) {
+        if (!given[i]) continue;
+        if (type && strcmp(type, given[i]) != 0)
+            return mf_fail(err, MF_ERR_UNSUPPORTED, "the KV cache has one number format: %s and %s are both given", type,
+                           given[i]);
+        type = given[i];
+    }
+    mf_engine_params_init(params);
+    params->n_batch = o->batch;
+    params->kv_type = type && strcmp(type, "f32") == 0 ? MF_TYPE_F32 : MF_TYPE_F16;
+    params->fuse = MF_FUSE_ALL & ~o->no_fuse;
+    return true;
+}
+
+bool mf_memory_plan_make(const mf_loaded *l, const mf_engine_params *params, mf_memory_plan *plan, mf_error *err) {
+    mf_engine_memory memory;
+    if (!mf_engine_plan(l->model, &l->devices, params, &memory, err)) return false;
+    *plan = (mf_memory_plan){mf_model_weight_bytes(l->model, l->devices.device[0]), memory.kv, memory.activations,
+                             params->n_ctx};
+    return true;
+}
+
+size_t mf_memory_plan_total(const mf_memory_plan *plan) { return plan->weights + plan->kv + plan->activations; }
+
+int32_t mf_memory_largest_ctx(const mf_memory_plan *plan, uint64_t available, int32_t n_max) {
+    uint64_t fixed = (uint64_t)plan->weights + plan->activations,
+             blocks = ((uint64_t)plan->n_ctx + MF_KV_BLOCK - 1) / MF_KV_BLOCK;
+    if (available <= fixed || blocks == 0 || plan->kv < blocks) return 0;
+    uint64_t cells = (available - fixed) / (plan->kv / blocks) * MF_KV_BLOCK;
+    return cells > (uint64_t)n_max ? n_max : (int32_t)cells;
+}
+
+bool mf_memory_check(const mf_memory_plan *plan, uint64_t available, int32_t n_max, mf_error *err) {
+    if (mf_memory_plan_total(plan) <= available) return true;
+    char total[32], weights[32], kv[32], activations[32], have[32], advice[80] = "no --ctx would fit";
+    int32_t largest = mf_memory_largest_ctx(plan, available, n_max);
+    if (largest > 0) snprintf(advice, sizeof advice, "the largest --ctx that fits is %d", largest);
+    return mf_fail(
+        err, MF_ERR_MEMORY, "this needs %s (weights %s, KV cache %s for --ctx %d, activations %s) and %s are free; %s",
+        mf_bytes_text(mf_memory_plan_total(plan), total), mf_bytes_text(plan->weights, weights), mf_bytes_text(plan->kv, kv),
+        plan->n_ctx, mf_bytes_text(plan->activations, activations), mf_bytes_text(available, have), advice);
+}
+
+static bool on_progress(void *arg, double fraction) {
+    mf_progress_update(arg, fraction);
+    return !mf_interrupted();
+}
+
+bool mf_load_engine(mf_loaded *l, const mf_engine_params *params, mf_error *err) {
+    mf_memory_plan plan;
+    if (!mf_memory_plan_make(l, params, &plan, err)) return false;
+    char bytes[32];
+    mf_log(MF_LOG_DEBUG, "memory: %s planned", mf_bytes_text(mf_memory_plan_total(&plan), bytes));
+    if (!mf_memory_check(&plan, mf_memory_available(), l->model->hparams.n_ctx_train, err)) return false;
+    mf_progress progress;
+    mf_progress_begin(&progress, "loading");
+    bool ok = mf_model_prepare(l->model, l->devices.device[0], on_progress, &progress, err);
+    mf_progress_end(&progress);
+    return ok && (l->engine = mf_engine_new(l->model, &l->devices, params, err));
+}
+
+const char *mf_bytes_text(uint64_t bytes, char out[32]) {
+    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB"};
+    double value = (double)bytes;
+    size_t unit = 0;
+    for (; value >= 999.5 && unit + 1 < sizeof units / sizeof units[0]; unit++) value /= 1000;
+    snprintf(out, 32, value < 9.95 && unit > 0 ? "%.1f %s" : "%.0f %s", value, units[unit]);
+    return out;
+}

@@ -1,0 +1,55 @@
+// What the flags, the environment and the words of a command line say. Texts are borrowed from argv and the environment.
+#ifndef MF_CLI_OPTIONS_H
+#define MF_CLI_OPTIONS_H
+
+#include "base/array.h"
+#include "sample/sampler.h"
+
+#define MF_CLI_MAX_FLAGS 96
+
+enum { // exit codes
+    MF_EXIT_DONE = 0,
+    MF_EXIT_REFUSED = 1,
+    MF_EXIT_USAGE = 2,
+    MF_EXIT_INTERRUPTED = 130,
+};
+
+typedef mf_array(const char *) mf_text_list;
+
+typedef struct mf_options {
+    mf_text_list words; // what is no flag: MODEL, then PROMPT or TEXT
+
+    const char *model, *prompt, *prompt_file, *system;
+    bool raw, no_nfc, meta;
+    const char *pre;
+
+    int32_t n_predict; // -1: until the end
+    int32_t ctx;       // 0: not given
+    int32_t logprobs;  // -1: none
+    bool ignore_eos, greedy;
+    mf_text_list stop;
+
+    int64_t seed; // -1: random
+    mf_sampler_params sampler;
+    mf_text_list breakers;
+    mf_array(mf_logit_bias) logit_bias;
+
+    int32_t batch, threads; // threads 0: the machine's default
+    const char *cache_type, *cache_type_k, *cache_type_v;
+    const char *cpu; // kernel row; NULL or "": the best
+    mf_text_list backends;
+    unsigned no_fuse; // MF_FUSE_*
+
+    bool json, verbose, help, help_markdown, version;
+    bool no_special, ids;
+
+    int32_t bench_prompt, bench_gen, repetitions, depth, parallel, warmup_ms;
+    const char *output;
+
+    bool given[MF_CLI_MAX_FLAGS]; // by the flag's place in the table: set on the command line or in the environment
+} mf_options;
+
+void mf_options_init(mf_options *o); // the defaults
+void mf_options_free(mf_options *o);
+
+#endif

@@ -1,0 +1,141 @@
+#include "cli/sampling.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/random.h"
+#include "cli/flags.h"
+
+// Defaults that a file can bring, and the flag that beats them.
+static const struct {
+    const char *key, *flag;
+    bool integer;
+    size_t offset;
+} keys[] = {
+    {"general.sampling.temp", "--temp", false, offsetof(mf_sampler_params, temp)},
+    {"general.sampling.top_k", "--top-k", true, offsetof(mf_sampler_params, top_k)},
+    {"general.sampling.top_p", "--top-p", false, offsetof(mf_sampler_params, top_p)},
+    {"general.sampling.min_p", "--min-p", false, offsetof(mf_sampler_params, min_p)},
+    {"general.sampling.xtc_probability", "--xtc-probability", false, offsetof(mf_sampler_params, xtc_probability)},
+    {"general.sampling.xtc_threshold", "--xtc-threshold", false, offsetof(mf_sampler_params, xtc_threshold)},
+    {"general.sampling.penalty_last_n", "--repeat-last-n", true, offsetof(mf_sampler_params, repeat_last_n)},
+    {"general.sampling.penalty_repeat", "--repeat-penalty", false, offsetof(mf_sampler_params, repeat_penalty)},
+    {"general.sampling.mirostat", "--mirostat", true, offsetof(mf_sampler_params, mirostat)},
+    {"general.sampling.mirostat_tau", "--mirostat-tau", false, offsetof(mf_sampler_params, mirostat_tau)},
+    {"general.sampling.mirostat_eta", "--mirostat-eta", false, offsetof(mf_sampler_params, mirostat_eta)},
+};
+
+static bool read_key(const mf_gguf *file, size_t i, mf_sampler_params *p, mf_buf *said, mf_error *err) {
+    void *field = (char *)p + keys[i].offset;
+    if (keys[i].integer) {
+        uint32_t value = 0;
+        if (!mf_gguf_get_u32(file, keys[i].key, &value, err)) return false;
+        if (value > INT32_MAX) return mf_fail(err, MF_ERR_FORMAT, "%s is %u", keys[i].key, value);
+        *(int32_t *)field = (int32_t)value;
+        mf_buf_printf(said, " %s %u", keys[i].flag, value);
+        return true;
+    }
+    if (!mf_gguf_get_f32(file, keys[i].key, field, err)) return false;
+    mf_buf_printf(said, " %s %g", keys[i].flag, (double)*(float *)field);
+    return true;
+}
+
+static bool read_file_defaults(const mf_options *o, const mf_gguf *file, mf_sampler_params *p, mf_error *err) {
+    mf_buf said = {0};
+    bool ok = true;
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0] && ok; i++) {
+        bool beaten = mf_flag_given(o, keys[i].flag) || (o->greedy && strcmp(keys[i].flag, "--temp") == 0);
+        if (!beaten && mf_gguf_find(file, keys[i].key)) ok = read_key(file, i, p, &said, err);
+    }
+    if (ok && said.len) mf_log(MF_LOG_NOTICE, "the file's own sampling defaults:%s", said.data);
+    if (ok && mf_gguf_find(file, "general.sampling.sequence"))
+        mf_log(MF_LOG_NOTICE, "general.sampling.sequence is not used: the order of the samplers is fixed");
+    free(said.data);
+    return ok;
+}
+
+// Ids as in "198;13,2": sequences apart by semicolons, their ids by commas.
+static bool is_id_list(const char *text) {
+    for (const char *p = text; *p; p++) {
+        bool digit = *p >= '0' && *p <= '9', after_digit = p > text && p[-1] >= '0' && p[-1] <= '9';
+        if (!digit && !((*p == ',' || *p == ';') && after_digit && p[1])) return false;
+    }
+    return *text != 0;
+}
+
+// Closes the breaker whose ids began at `first`. The pointer is set when all ids are there.
+static bool end_breaker(mf_sampling *s, size_t first) {
+    mf_token_run run = {NULL, s->ids.len - first};
+    return mf_array_push(&s->breakers, run);
+}
+
+static bool add_id_list(mf_sampling *s, const char *text, mf_error *err) {
+    size_t first = s->ids.len;
+    for (const char *p = text; *p;) {
+        size_t len = strcspn(p, ",;");
+        int64_t id;
+        if (!mf_parse_i64((mf_str){p, len}, &id) || id > INT32_MAX)
+            return mf_fail(err, MF_ERR_ARGUMENT, "--dry-sequence-breakers: the id %.*s is too large",
+                           (int)(len < 40 ? len : 40), p);
+        bool ok = mf_array_push(&s->ids, (int32_t)id);
+        bool last = p[len] != ',';
+        if (ok && last) ok = end_breaker(s, first);
+        if (last) first = s->ids.len;
+        if (!ok) return mf_fail_memory(err, 0, "the sequence breakers");
+        p += len + (p[len] != 0);
+    }
+    return true;
+}
+
+static bool add_text(mf_sampling *s, const mf_tokenizer *tokenizer, const char *text, mf_error *err) {
+    size_t first = s->ids.len;
+    mf_token_array ids = {0};
+    bool ok = mf_tokenizer_encode(tokenizer, mf_str_of(text), 0, &ids, err);
+    for (size_t i = 0; i < ids.len && ok; i++)
+        ok = mf_array_push(&s->ids, ids.data[i]) || mf_fail_memory(err, 0, "the sequence breakers");
+    free(ids.data);
+    return ok && (end_breaker(s, first) || mf_fail_memory(err, 0, "the sequence breakers"));
+}
+
+static bool add_breakers(mf_sampling *s, const mf_options *o, const mf_tokenizer *tokenizer, mf_error *err) {
+    for (size_t i = 0; i < o->breakers.len; i++) {
+        const char *text = o->breakers.data[i];
+        if (!(is_id_list(text) ? add_id_list(s, text, err) : add_text(s, tokenizer, text, err))) return false;
+    }
+    const int32_t *at = s->ids.data;
+    for (size_t i = 0; i < s->breakers.len; at += s->breakers.data[i++].len) s->breakers.data[i].ids = at;
+    s->params.dry_sequence_breakers = s->breakers.data;
+    s->params.n_dry_sequence_breakers = s->breakers.len;
+    return true;
+}
+
+static bool add_biases(mf_sampling *s, const mf_options *o, const int32_t *eog, size_t n_eog, mf_error *err) {
+    bool ok = true;
+    for (size_t i = 0; i < o->logit_bias.len && ok; i++) ok = mf_array_push(&s->biases, o->logit_bias.data[i]);
+    for (size_t i = 0; i < n_eog && o->ignore_eos && ok; i++) {
+        mf_logit_bias never = {eog[i], -100};
+        ok = mf_array_push(&s->biases, never);
+    }
+    s->params.logit_bias = s->biases.data;
+    s->params.n_logit_bias = s->biases.len;
+    return ok || mf_fail_memory(err, 0, "the logit biases");
+}
+
+bool mf_sampling_make(mf_sampling *s, const mf_options *o, const mf_gguf *file, const mf_tokenizer *tokenizer,
+                      const int32_t *eog, size_t n_eog, int32_t n_vocab, mf_error *err) {
+    *s = (mf_sampling){.params = o->sampler};
+    if (!read_file_defaults(o, file, &s->params, err)) return false;
+    if (o->greedy) s->params.temp = 0;
+    s->params.seed = o->seed >= 0 ? (uint64_t)o->seed : mf_random_seed() & INT64_MAX;
+    if (o->seed < 0) mf_log(MF_LOG_NOTICE, "seed: %llu", (unsigned long long)s->params.seed);
+    return add_breakers(s, o, tokenizer, err) && add_biases(s, o, eog, n_eog, err) &&
+           mf_sampler_params_check(&s->params, n_vocab, err);
+}
+
+void mf_sampling_free(mf_sampling *s) {
+    free(s->ids.data);
+    free(s->breakers.data);
+    free(s->biases.data);
+    *s = (mf_sampling){0};
+}

@@ -1,0 +1,35 @@
+// The process's surroundings: standard output, progress bars, Ctrl-C.
+#ifndef MF_CLI_TERMINAL_H
+#define MF_CLI_TERMINAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/text.h"
+
+// Standard output, unbuffered. Zero-initialised is ready.
+typedef struct mf_output {
+    bool failed; // nothing is written any more
+} mf_output;
+
+// False when the text can't be written: quietly where the reader has gone (EPIPE), else with one line.
+bool mf_output_write(mf_output *out, const void *bytes, size_t len);
+bool mf_output_buf(mf_output *out, const mf_buf *buf); // also false, with a line, when the buffer has failed
+
+// A progress bar on standard error, shown only on a terminal and only when the work takes a while.
+typedef struct mf_progress {
+    const char *what; // "loading"
+    bool terminal, shown;
+    int percent;
+    unsigned long long started;
+} mf_progress;
+
+void mf_progress_begin(mf_progress *p, const char *what);
+void mf_progress_update(mf_progress *p, double fraction);
+void mf_progress_end(mf_progress *p); // clears the line
+
+// From here on the first Ctrl-C only sets the flag that mf_interrupted reads; the second ends the process.
+void mf_interrupt_catch(void);
+bool mf_interrupted(void);
+
+#endif
