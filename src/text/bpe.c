@@ -89,7 +89,7 @@ mf_merges *mf_merges_load(const mf_tokenizer *t, const mf_gguf *file, mf_error *
     mf_buf joined = {0};
     size_t offset = 0;
     for (uint32_t i = 0; i < list->count; i++) {
-        merge value;
+        merge value = {0};
         if (!parse(t, mf_gguf_next_string(list, &offset), i, &joined, &value, err)) {
             mf_merges_free(m);
             m = NULL;

@@ -21,7 +21,7 @@ static void bpe_piece(mf_str text, mf_buf *out) {
 
 static void spm_piece(mf_str text, mf_buf *out) {
     for (size_t i = 0; i < text.len;) {
-        bool mark = text.len - i >= 3 && memcmp(text.ptr + i, "\xE2\x96\x81", 3) == 0;
+        bool mark = text.len - i >= 3 && memcmp(text.ptr + i, MF_SPACE_MARK, 3) == 0;
         mf_buf_char(out, mark ? ' ' : text.ptr[i]);
         i += mark ? 3 : 1;
     }

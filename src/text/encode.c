@@ -38,28 +38,60 @@ static bool bpe_text(mf_encoder *e, mf_str text, mf_buf *normal, mf_error *err) 
     return true;
 }
 
-// The spans as one text, and how far control tokens may reach from a position.
+// How far control tokens may reach from a position of the joined text.
 typedef struct reach {
     const mf_text_span *spans;
     size_t n, i;
+    bool escaped;       // the joined text is escaped
     size_t span_end;    // where span i ends
     size_t control_end; // where the run of spans with parse_control that holds span i ends
 } reach;
 
+// A span's bytes in the joined text.
+static size_t span_len(const reach *r, size_t i) {
+    mf_str text = r->spans[i].text;
+    size_t n = text.len;
+    for (const char *p = text.ptr; r->escaped && text.len && (p = memchr(p, ' ', (size_t)(text.ptr + text.len - p))); p++)
+        n += 2;
+    return n;
+}
+
 static void reach_extend(reach *r) {
     r->control_end = r->span_end;
     for (size_t k = r->i + 1; k < r->n && (r->spans[k].parse_control || r->spans[k].text.len == 0); k++)
-        r->control_end += r->spans[k].text.len;
+        r->control_end += span_len(r, k);
+}
+
+static reach reach_start(const mf_tokenizer *t, const mf_text_span *spans, size_t n) {
+    reach r = {.spans = spans, .n = n, .escaped = t->sentencepiece};
+    if (n) r.span_end = span_len(&r, 0);
+    if (n && spans[0].parse_control) reach_extend(&r);
+    return r;
 }
 
 // Bytes from `at` in which a control token's text may lie. Positions only grow.
 static size_t control_len(reach *r, size_t at) {
     while (r->i < r->n && at >= r->span_end) {
         r->i++;
-        if (r->i < r->n) r->span_end += r->spans[r->i].text.len;
+        if (r->i < r->n) r->span_end += span_len(r, r->i);
         if (r->i < r->n && r->spans[r->i].parse_control && at < r->span_end && r->control_end < r->span_end) reach_extend(r);
     }
     return r->i < r->n && r->spans[r->i].parse_control ? r->control_end - at : 0;
+}
+
+// The white space at text[at..], in bytes.
+static size_t spaces(mf_str text, size_t at) {
+    size_t n = 0;
+    while (at + n < text.len) {
+        const char *p = text.ptr + at + n;
+        if (*p == ' ' || (*p >= '\t' && *p <= '\r'))
+            n++;
+        else if (text.len - at - n >= 3 && memcmp(p, MF_SPACE_MARK, 3) == 0)
+            n += 3;
+        else
+            break;
+    }
+    return n;
 }
 
 static bool encode_text(mf_encoder *e, mf_str text, reach *r, bool plain, mf_error *err) {
@@ -68,12 +100,12 @@ static bool encode_text(mf_encoder *e, mf_str text, reach *r, bool plain, mf_err
     bool ok = true, after_special = true;
     size_t from = 0;
     for (size_t at = 0; ok && at <= text.len;) {
-        size_t len = 0;
-        int32_t id = -1;
+        const mf_special *special = NULL;
         if (at < text.len) {
             uint8_t byte = (uint8_t)text.ptr[at];
-            if (plain || t->special.first[byte] == t->special.first[byte + 1] ||
-                (id = mf_special_match(&t->special, text.ptr + at, text.len - at, control_len(r, at), &len)) < 0) {
+            if (!plain && t->special.first[byte] < t->special.first[byte + 1])
+                special = mf_special_match(&t->special, text.ptr + at, text.len - at, control_len(r, at));
+            if (!special) {
                 at++;
                 continue;
             }
@@ -84,11 +116,12 @@ static bool encode_text(mf_encoder *e, mf_str text, reach *r, bool plain, mf_err
                                   : bpe_text(e, part, &normal, err);
             after_special = false;
         }
-        if (id >= 0) {
-            ok = ok && mf_encoder_push(e, id, err);
-            after_special = true;
-        }
-        from = at += id >= 0 ? len : 1;
+        if (!special) break;
+        ok = ok && mf_encoder_push(e, special->id, err);
+        after_special = true;
+        at += special->text.len;
+        if (special->strip_right) at += spaces(text, at);
+        from = at;
     }
     free(normal.data);
     return ok;
@@ -103,16 +136,32 @@ static bool run(mf_encoder *e, mf_str text, reach *r, unsigned flags, mf_error *
     return !(special && t->add_eos) || mf_encoder_push(e, t->eos, err);
 }
 
-static bool join(const mf_text_span *spans, size_t n, mf_buf *buf, mf_str *text, mf_error *err) {
+static void escape(mf_str text, mf_buf *out) {
+    for (size_t i = 0; i < text.len;) {
+        const char *space = memchr(text.ptr + i, ' ', text.len - i);
+        size_t run = space ? (size_t)(space - text.ptr) - i : text.len - i;
+        mf_buf_add(out, text.ptr + i, run);
+        if (space) mf_buf_text(out, MF_SPACE_MARK);
+        i += run + 1;
+    }
+}
+
+// The spans as one text, escaped for SentencePiece.
+static bool join(const mf_tokenizer *t, const mf_text_span *spans, size_t n, mf_buf *buf, mf_str *text, mf_error *err) {
     size_t total = 0;
     for (size_t i = 0; i < n; i++)
         if (!mf_add_size(total, spans[i].text.len, &total) || total > MAX_TEXT)
             return mf_fail(err, MF_ERR_LIMIT, "the text is longer than %d bytes", MAX_TEXT);
-    if (n == 1) {
+    if (n == 1 && !t->sentencepiece) {
         *text = spans[0].text;
         return true;
     }
-    for (size_t i = 0; i < n; i++) mf_buf_str(buf, spans[i].text);
+    for (size_t i = 0; i < n; i++) {
+        if (t->sentencepiece)
+            escape(spans[i].text, buf);
+        else
+            mf_buf_str(buf, spans[i].text);
+    }
     if (buf->failed) return mf_fail_memory(err, total, "the text");
     *text = (mf_str){buf->data, buf->len};
     return true;
@@ -124,9 +173,8 @@ bool mf_tokenizer_encode_spans(const mf_tokenizer *t, const mf_text_span *spans,
     mf_str text = {0};
     size_t before = out->len;
     mf_encoder e = {.t = t, .out = out};
-    reach r = {.spans = spans, .n = n, .span_end = n ? spans[0].text.len : 0};
-    if (n && spans[0].parse_control) reach_extend(&r);
-    bool ok = join(spans, n, &buf, &text, err) && run(&e, text, &r, flags, err);
+    reach r = reach_start(t, spans, n);
+    bool ok = join(t, spans, n, &buf, &text, err) && run(&e, text, &r, flags, err);
     if (!ok) out->len = before;
     if (ok && e.n_dropped)
         mf_log(MF_LOG_WARNING, "the vocabulary has no token for %zu byte%s of the text (the first is 0x%02X): left out",

@@ -6,8 +6,6 @@
 #include "base/utf8.h"
 #include "text/vocab.h"
 
-#define SPACE_MARK "\xE2\x96\x81" // U+2581 stands for a space in pieces
-
 typedef struct symbol {
     uint32_t at, len; // bytes of the escaped text; len 0: merged into the one before
     uint32_t prev, next;
@@ -26,7 +24,7 @@ typedef struct parts {
 } parts;
 
 struct mf_spm_state {
-    mf_buf text; // escaped
+    mf_buf text; // escaped, with its prefix
     mf_array(symbol) symbols;
     mf_array(candidate) heap;
     mf_array(parts) unused;
@@ -78,20 +76,14 @@ static bool propose(const mf_tokenizer *t, mf_spm_state *s, uint32_t left) {
     return heap_push(s, (candidate){t->score[id], left, a->len + b->len, id});
 }
 
-// Makes the escaped text and one symbol a character. Bytes that are not UTF-8 are symbols of their own.
+// One symbol a character. Bytes that are not UTF-8 are symbols of their own.
 static bool prepare(mf_spm_state *s, mf_str text, bool prefix) {
     s->text.len = 0;
     s->symbols.len = 0;
     s->heap.len = 0;
     s->unused.len = 0;
-    if (prefix) mf_buf_text(&s->text, SPACE_MARK);
-    for (size_t i = 0; i < text.len;) {
-        const char *space = memchr(text.ptr + i, ' ', text.len - i);
-        size_t run = space ? (size_t)(space - text.ptr) - i : text.len - i;
-        mf_buf_add(&s->text, text.ptr + i, run);
-        if (space) mf_buf_text(&s->text, SPACE_MARK);
-        i += run + 1;
-    }
+    if (prefix) mf_buf_text(&s->text, MF_SPACE_MARK);
+    mf_buf_str(&s->text, text);
     if (s->text.failed || s->text.len >= none) return false;
     for (uint32_t i = 0; i < s->text.len;) {
         uint32_t cp, n = (uint32_t)s->symbols.len;

@@ -76,6 +76,7 @@ void mf_tokenizer_free(mf_tokenizer *t) {
     mf_merges_free(t->merges);
     mf_map_free(&t->ids);
     free(t->special.items);
+    mf_arena_free(&t->escaped);
     free(t->text);
     free(t->type);
     free(t->score);

@@ -2,10 +2,13 @@
 #ifndef MF_TEXT_VOCAB_H
 #define MF_TEXT_VOCAB_H
 
+#include "base/arena.h"
 #include "base/map.h"
 #include "text/pretokenizers.h"
 #include "text/split.h"
 #include "text/tokenizer.h"
+
+#define MF_SPACE_MARK "\xE2\x96\x81" // U+2581 stands for a space in SentencePiece's texts
 
 typedef struct mf_merges mf_merges; // bpe.c
 
@@ -13,7 +16,8 @@ typedef struct mf_merges mf_merges; // bpe.c
 typedef struct mf_special {
     mf_str text;
     int32_t id;
-    bool control; // matched only where control tokens are parsed; user-defined ones are matched everywhere
+    bool control;     // matched only where control tokens are parsed; user-defined ones are matched everywhere
+    bool strip_right; // white space behind it belongs to it
 } mf_special;
 
 typedef struct mf_special_set {
@@ -31,6 +35,7 @@ struct mf_tokenizer {
     mf_map ids;    // text -> id, of all tokens
     uint8_t *eog;  // n flags
     mf_special_set special;
+    mf_arena escaped;     // texts of special items that are not in the file as they are
     int32_t byte_id[256]; // the token of one byte; -1: none
     int32_t bos, eos, eot, unk, pad;
     bool add_bos, add_eos, add_space_prefix, nfc;
@@ -47,9 +52,9 @@ bool mf_vocab_load(mf_tokenizer *t, const mf_gguf *file, mf_error *err);
 // Special ids and end-of-generation tokens, then the set of special tokens (vocab_special.c). After the tokens are read.
 bool mf_vocab_load_special(mf_tokenizer *t, const mf_gguf *file, mf_error *err);
 
-// The longest special token at text[0..len) of which a control token's text lies in text[0..control_len); -1 when none
-// begins here. *match_len gets its bytes.
-int32_t mf_special_match(const mf_special_set *set, const char *text, size_t len, size_t control_len, size_t *match_len);
+// The longest special token at text[0..len) of which a control token's text lies in text[0..control_len); NULL when none
+// begins here. SentencePiece's text is escaped.
+const mf_special *mf_special_match(const mf_special_set *set, const char *text, size_t len, size_t control_len);
 
 // GPT-2's byte alphabet: the code point that stands for a byte in token texts, and back (-1: none).
 uint32_t mf_byte_to_char(uint8_t byte);
@@ -80,7 +85,7 @@ void mf_encoder_drop(mf_encoder *e, uint8_t byte);
 bool mf_bpe_word(mf_encoder *e, mf_str word, mf_error *err);
 void mf_bpe_state_free(mf_bpe_state *s); // NULL is fine
 
-// SentencePiece of one text without special tokens; valid UTF-8 with spaces not yet escaped. prefix: a space is put in front.
+// SentencePiece of one escaped text without special tokens (any bytes). prefix: a space is put in front.
 bool mf_spm_text(mf_encoder *e, mf_str text, bool prefix, mf_error *err);
 void mf_spm_state_free(mf_spm_state *s); // NULL is fine
 

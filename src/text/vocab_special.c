@@ -92,7 +92,43 @@ static bool is_special(const mf_tokenizer *t, uint32_t id) {
            (t->type[id] == MF_TOKEN_CONTROL || t->type[id] == MF_TOKEN_USER_DEFINED || t->type[id] == MF_TOKEN_UNKNOWN);
 }
 
-static bool build_set(mf_tokenizer *t, mf_error *err) {
+// The text to look for: SentencePiece's is one in which U+2581 stands for every space.
+static bool special_text(mf_tokenizer *t, uint32_t id, mf_str *out) {
+    mf_str text = t->text[id];
+    *out = text;
+    if (!t->sentencepiece || !memchr(text.ptr, ' ', text.len)) return true;
+    char *escaped = mf_arena_alloc(&t->escaped, text.len, 3), *p = escaped;
+    if (!escaped) return false;
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.ptr[i] == ' ') {
+            memcpy(p, MF_SPACE_MARK, 3);
+            p += 3;
+        } else {
+            *p++ = text.ptr[i];
+        }
+    }
+    *out = (mf_str){escaped, (size_t)(p - escaped)};
+    return true;
+}
+
+// Phi-3's published tokenizer takes the white space behind most special tokens into them; its files do not say so.
+static bool is_phi3(const mf_gguf *file) {
+    mf_str name = {0};
+    mf_error ignored = {0};
+    if (!mf_gguf_get_str(file, "general.name", &name, &ignored)) return false;
+    for (size_t i = 0; i + 4 <= name.len; i++) {
+        mf_str rest = {name.ptr + i, name.len - i};
+        bool phi = (rest.ptr[0] | 32) == 'p' && (rest.ptr[1] | 32) == 'h' && (rest.ptr[2] | 32) == 'i';
+        if (phi && (rest.ptr[3] == '3' || (rest.len > 4 && rest.ptr[3] == '-' && rest.ptr[4] == '3'))) return true;
+    }
+    return false;
+}
+
+static bool strips_right(mf_str text) {
+    return !mf_str_is(text, "<unk>") && !mf_str_is(text, "<s>") && !mf_str_is(text, "<|endoftext|>");
+}
+
+static bool build_set(mf_tokenizer *t, bool phi3, mf_error *err) {
     mf_special_set *set = &t->special;
     for (uint32_t i = 0; i < t->n; i++) set->n += is_special(t, i);
     set->items = mf_alloc(set->n, sizeof *set->items);
@@ -103,7 +139,12 @@ static bool build_set(mf_tokenizer *t, mf_error *err) {
         if (t->text[i].len > MAX_SPECIAL_BYTES)
             return mf_fail(err, MF_ERR_FORMAT, "special token %u has %zu bytes of text, at most %d", i, t->text[i].len,
                            MAX_SPECIAL_BYTES);
-        set->items[n++] = (mf_special){t->text[i], (int32_t)i, t->type[i] != MF_TOKEN_USER_DEFINED};
+        mf_str text;
+        if (!special_text(t, i, &text)) return mf_fail_memory(err, t->text[i].len * 3, "the special tokens");
+        set->items[n++] = (mf_special){.text = text,
+                                       .id = (int32_t)i,
+                                       .control = t->type[i] != MF_TOKEN_USER_DEFINED,
+                                       .strip_right = phi3 && strips_right(text)};
     }
     qsort(set->items, n, sizeof *set->items, compare);
     for (size_t i = n; i-- > 0;) set->first[(uint8_t)set->items[i].text.ptr[0]] = (uint32_t)i;
@@ -147,21 +188,16 @@ bool mf_vocab_load_special(mf_tokenizer *t, const mf_gguf *file, mf_error *err) 
     }
     if (t->sentencepiece && t->byte_id[0] < 0 && t->unk < 0)
         return mf_fail(err, MF_ERR_FORMAT, "the vocabulary has neither byte tokens nor an unknown token");
-    return build_set(t, err);
+    return build_set(t, is_phi3(file), err);
 }
 
-int32_t mf_special_match(const mf_special_set *set, const char *text, size_t len, size_t control_len, size_t *match_len) {
+const mf_special *mf_special_match(const mf_special_set *set, const char *text, size_t len, size_t control_len) {
     size_t low = set->first[(uint8_t)text[0]], high = set->first[(uint8_t)text[0] + 1];
-    int32_t best = -1;
+    const mf_special *best = NULL;
     // items[low..high) agree with text[0..depth).
     for (size_t depth = 1; low < high; depth++) {
-        const mf_special *item = &set->items[low];
-        if (item->text.len == depth) {
-            if (!item->control || depth <= control_len) {
-                best = item->id;
-                *match_len = depth;
-            }
-            low++; // texts are unique: the others are longer
+        for (; low < high && set->items[low].text.len == depth; low++) { // two where one has a space and one the mark
+            if (!set->items[low].control || depth <= control_len) best = &set->items[low];
         }
         if (depth >= len) break;
         uint8_t next = (uint8_t)text[depth];
