@@ -1,6 +1,7 @@
 #include "base/map.h"
 
 #include "base/mem.h"
+#include "base/random.h"
 
 #include <stdlib.h>
 
@@ -34,8 +35,8 @@ uint64_t mf_hash(const void *bytes, size_t len, uint64_t seed) {
     return h ^ h >> 32;
 }
 
-static uint32_t slot_hash(mf_str key) {
-    uint32_t h = (uint32_t)mf_hash(key.ptr, key.len, 0);
+static uint32_t slot_hash(const mf_map *map, mf_str key) {
+    uint32_t h = (uint32_t)mf_hash(key.ptr, key.len, map->seed);
     return h ? h : 1;
 }
 
@@ -53,7 +54,8 @@ bool mf_map_reserve(mf_map *map, size_t n) {
     if (n > ((size_t)1 << 31) / 3 * 2) return false;
     while (cap / 3 * 2 < n) cap *= 2;
     if (cap == map->cap) return true;
-    mf_map bigger = {mf_alloc(cap, sizeof(mf_map_slot)), map->len, cap};
+    if (map->cap == 0) map->seed = mf_random_seed();
+    mf_map bigger = {mf_alloc(cap, sizeof(mf_map_slot)), map->len, cap, map->seed};
     if (!bigger.slots) return false;
     for (size_t i = 0; i < map->cap; i++)
         if (map->slots[i].hash) *find(&bigger, map->slots[i].key, map->slots[i].hash) = map->slots[i];
@@ -63,16 +65,14 @@ bool mf_map_reserve(mf_map *map, size_t n) {
 }
 
 bool mf_map_set(mf_map *map, mf_str key, uint32_t value, bool *existed) {
-    uint32_t hash = slot_hash(key);
-    if (map->len) {
-        mf_map_slot *slot = find(map, key, hash);
-        if (slot->hash) {
-            slot->value = value;
-            if (existed) *existed = true;
-            return true;
-        }
+    mf_map_slot *slot = map->len ? find(map, key, slot_hash(map, key)) : NULL;
+    if (slot && slot->hash) {
+        slot->value = value;
+        if (existed) *existed = true;
+        return true;
     }
     if (!mf_map_reserve(map, map->len + 1)) return false;
+    uint32_t hash = slot_hash(map, key);
     *find(map, key, hash) = (mf_map_slot){key, hash, value};
     map->len++;
     if (existed) *existed = false;
@@ -81,7 +81,7 @@ bool mf_map_set(mf_map *map, mf_str key, uint32_t value, bool *existed) {
 
 bool mf_map_get(const mf_map *map, mf_str key, uint32_t *value) {
     if (map->len == 0) return false;
-    const mf_map_slot *slot = find(map, key, slot_hash(key));
+    const mf_map_slot *slot = find(map, key, slot_hash(map, key));
     if (slot->hash == 0) return false;
     *value = slot->value;
     return true;

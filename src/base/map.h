@@ -1,5 +1,6 @@
-// A hash map from byte strings to uint32 values. Keys are borrowed: they must outlive the map. Open addressing; the hash
-// is seeded per process run only by a constant, so iteration order never reaches any output.
+// A hash map from byte strings to uint32 values. Keys are borrowed: they must outlive the map. Open addressing under a
+// secret seed of each map's own, so that keys out of a hostile file can't be made to collide; there is no iteration whose order could
+// reach an output.
 #ifndef MF_BASE_MAP_H
 #define MF_BASE_MAP_H
 
@@ -10,6 +11,7 @@ typedef struct mf_map_slot mf_map_slot;
 typedef struct mf_map {
     mf_map_slot *slots;
     size_t len, cap;
+    uint64_t seed;
 } mf_map;
 
 // Sets key -> value. *existed (may be NULL) tells whether the key was there (its value is then replaced). False when
