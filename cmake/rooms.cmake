@@ -18,6 +18,11 @@ function(minfer_isa_flags file)
   elseif(file MATCHES "_i8mm\\.c$")
     set(flags "-march=armv8.2-a+dotprod+i8mm")
   endif()
+  if(flags AND MINFER_SANITIZE)
+    # The kernels are templates that unroll; fully instrumented they take a quarter of an hour to compile. They keep ASan or TSan;
+    # UBSan checks the reference, whose results they must equal.
+    string(APPEND flags " -O1 -fno-sanitize=undefined")
+  endif()
   if(flags)
     set_property(SOURCE ${file} TARGET_DIRECTORY mf_backend PROPERTY COMPILE_FLAGS ${flags})
   endif()
