@@ -151,9 +151,8 @@ const mf_pretokenizer *mf_pretokenizer_find(mf_str name) {
 }
 
 void mf_pretokenizer_list(mf_buf *out) {
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        for (size_t k = 0; table[i].names[k]; k++) {
-            if (i || k) mf_buf_char(out, ' ');
-            mf_buf_text(out, table[i].names[k]);
-        }
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        if (i) mf_buf_char(out, ' ');
+        mf_buf_text(out, table[i].names[0]);
+    }
 }

@@ -39,7 +39,7 @@ typedef struct mf_pretokenizer {
 // NULL for a name without a row.
 const mf_pretokenizer *mf_pretokenizer_find(mf_str name);
 
-// Appends all names, separated by spaces.
+// Appends the first name of every row, separated by spaces: short enough for an error's sentence. docs/tokenizer.md has all.
 void mf_pretokenizer_list(mf_buf *out);
 
 #endif

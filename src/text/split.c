@@ -173,8 +173,8 @@ static bool is_number(utf8proc_category_t c, mf_digit_rule rule) {
     return rule == MF_DIGITS_ANY && (c == UTF8PROC_CATEGORY_NL || c == UTF8PROC_CATEGORY_NO);
 }
 
-static bool is_word(utf8proc_category_t c) { // \w: letters, marks, digits, connectors
-    return (c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_ND) || c == UTF8PROC_CATEGORY_PC;
+static bool is_word(utf8proc_category_t c) { // \w: letters, marks, numbers, connectors
+    return c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_PC;
 }
 
 // The length of a character of valid UTF-8, and its category.

@@ -4,7 +4,8 @@ A tokenizer is built from a GGUF file's vocabulary, merges and scores with the p
 for byte-level BPE, Google's `sentencepiece` for SentencePiece. Needs numpy, gguf, tokenizers, sentencepiece, protobuf.
 
     token_ids.py FOLDER            writes the fixtures for the models in FOLDER
-    token_ids.py --print FILE      prints each text's ids (control tokens parsed, then not), to compare any vocabulary file
+    token_ids.py --print FILE [PRE]   prints each text's ids (control tokens parsed, then not), to compare any vocabulary file,
+                                   with another pre-tokenizer than the file's
 """
 import json
 import os
@@ -113,6 +114,32 @@ PUBLISHED = {
         False,
         True,
     ),
+    "bailingmoe": (
+        one(
+            r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"
+        ),
+        False,
+        False,
+    ),
+    "exaone-moe": (
+        one(
+            CONTRACTION + r"|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?"
+            r"|\s*[\r\n]|\s+(?!\S)|\s+"
+        ),
+        False,
+        False,
+    ),
+    "bloom": (
+        lambda: [split(" ?[^(\\s|[.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c])]+"), byte_level(False)], False, False),
+    "kimi-k2": (
+        one(
+            r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+"
+            + CONTRACTION + r"?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*"
+            + CONTRACTION + r"?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+        ),
+        False,
+        False,
+    ),
     "superbpe": (lambda: [split(r"\p{N}+"), split(r"(?=(\d{3})+(?!\d))"), byte_level(False)], False, False),
     "tiny_aya": (
         lambda: [
@@ -168,15 +195,15 @@ def read(path):
     return get
 
 
-def bpe(get, parse_control):
+def bpe(get, parse_control, pre=None):
     tokens, types = get("tokens"), get("token_type")
-    pre, nfc, ignore_merges = PUBLISHED[get("pre")]
+    stages, nfc, ignore_merges = PUBLISHED[pre or get("pre")]
     vocab = {text: i for i, (text, kind) in enumerate(zip(tokens, types)) if kind == 1}
     merges = [tuple(m.split(" ", 1)) for m in get("merges")]
     tok = Tokenizer(models.BPE(vocab=vocab, merges=merges, ignore_merges=ignore_merges))
     if nfc:
         tok.normalizer = normalizers.NFC()
-    tok.pre_tokenizer = pre_tokenizers.Sequence(pre())
+    tok.pre_tokenizer = pre_tokenizers.Sequence(stages())
     # `tokenizers` gives added tokens the next free ids, so its ids go through the text they stand for.
     for i, (text, kind) in enumerate(zip(tokens, types)):
         if kind == 4 or (kind == 3 and parse_control):
@@ -185,7 +212,7 @@ def bpe(get, parse_control):
     return lambda text: [ids[token] for token in tok.encode(text, add_special_tokens=False).tokens]
 
 
-def spm(get, parse_control):
+def spm(get, parse_control, _pre=None):
     tokens, types, scores = get("tokens"), get("token_type"), get("scores")
     model = proto.ModelProto()
     prefix = get("add_space_prefix", True)
@@ -219,10 +246,10 @@ def spm(get, parse_control):
     return encode
 
 
-def encoders(path):
+def encoders(path, pre=None):
     get = read(path)
     build = bpe if get("model") == "gpt2" else spm
-    return build(get, True), build(get, False)
+    return build(get, True, pre), build(get, False, pre)
 
 
 def write(name, value):
@@ -232,8 +259,8 @@ def write(name, value):
 
 
 def main():
-    if len(sys.argv) == 3 and sys.argv[1] == "--print":
-        parsed, plain = encoders(sys.argv[2])
+    if len(sys.argv) >= 3 and sys.argv[1] == "--print":
+        parsed, plain = encoders(*sys.argv[2:4])
         for text in corpus():
             for encode in (parsed, plain):
                 print(*encode(text))

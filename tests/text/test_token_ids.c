@@ -2,6 +2,8 @@
 // models: MINFER_TEST_MODELS names their folder. Those that are not there are skipped.
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
