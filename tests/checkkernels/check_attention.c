@@ -182,29 +182,57 @@ void check_attention(check *c) {
     check_end(c);
 }
 
+// Calls go through the layers of a cache that no processor holds, as the steps of a model do.
+typedef struct attention_bench {
+    const mf_kernels *k;
+    mf_attention_piece piece;
+} attention_bench;
+
 static void run_bench(void *arg) {
-    const struct {
-        const mf_kernels *k;
-        const mf_attention_piece *p;
-    } *b = arg;
-    b->k->attention(b->p);
+    attention_bench *b = arg;
+    b->piece.layer = (b->piece.layer + 1) % b->piece.kv->n_layer;
+    b->k->attention(&b->piece);
 }
 
-static void bench_shape(check *c, const char *name, const shape *sh) {
-    scene s;
-    make_scene(c, &s, sh);
-    for (int32_t r = 0; r < sh->n_rows; r++) s.cell[r] = sh->last - (sh->n_rows - 1 - r);
-    s.piece.state = check_float_buffer(c, s.state_floats);
-    struct {
-        const mf_kernels *k;
-        const mf_attention_piece *p;
-    } bench = {c->row, &s.piece};
+static void bench_shape(check *c, const char *name, mf_type type, int32_t head_dim, int32_t n_group, int32_t n_rows,
+                        int32_t cells) {
+    int32_t n_blocks = cells / MF_KV_BLOCK, table[64], cell[MF_ATTENTION_ROWS];
+    size_t cell_bytes = type == MF_TYPE_F16 ? 2 : 4, part = MF_KV_BLOCK * (size_t)head_dim * cell_bytes,
+           cache = (size_t)1 << 26;
+    mf_kv_view kv = {.type = type,
+                     .n_head_kv = 1,
+                     .head_dim = head_dim,
+                     .head_stride = 2 * part,
+                     .v_offset = part,
+                     .layer_stride = 2 * part};
+    kv.n_layer = (int32_t)(cache / kv.layer_stride) / n_blocks;
+    kv.block_stride = (size_t)kv.n_layer * kv.layer_stride;
+    kv.base = check_buffer(c, (size_t)n_blocks * kv.block_stride);
+    memset(kv.base, 0x2e, (size_t)n_blocks * kv.block_stride); // small numbers
+    for (int32_t i = 0; i < n_blocks; i++) table[i] = i;
+    for (int32_t r = 0; r < n_rows; r++) cell[r] = cells - n_rows + r;
+    size_t queries = (size_t)(n_rows * n_group), stride = (size_t)n_group * (size_t)head_dim;
+    float *q = check_float_buffer(c, queries * (size_t)head_dim);
+    check_fill(c, q, queries * (size_t)head_dim, CHECK_PLAIN);
+    attention_bench bench = {
+        .k = c->row,
+        .piece = {.kv = &kv,
+                  .table = table,
+                  .n_rows = n_rows,
+                  .n_group = n_group,
+                  .q = q,
+                  .q_stride = stride,
+                  .cell = cell,
+                  .split1 = splits_of(cells - 1),
+                  .scale = 1.0f / sqrtf((float)head_dim),
+                  .state = check_float_buffer(c, queries * (size_t)(head_dim + 2)),
+                  .scratch = check_float_buffer(c, mf_attention_scratch_floats(n_group, head_dim))},
+    };
     double seconds = check_time(run_bench, &bench);
-    double flop = 4.0 * sh->head_dim * sh->n_group * sh->n_rows * (double)(sh->last + 1);
-    double bytes = 2.0 * sh->head_dim * (double)(sh->last + 1) * (sh->type == MF_TYPE_F16 ? 2 : 4);
+    double products = (double)head_dim * (double)cells;
     printf("  attention %-7s %s, head_dim %3d, group %d, %5d cells: %7.1f GFLOP/s, %6.2f GB/s of cells\n", name,
-           sh->type == MF_TYPE_F16 ? "f16" : "f32", sh->head_dim, sh->n_group, sh->last + 1, flop / seconds * 1e-9,
-           bytes / seconds * 1e-9);
+           type == MF_TYPE_F16 ? "f16" : "f32", head_dim, n_group, cells, 4 * (double)queries * products / seconds * 1e-9,
+           2 * products * (double)cell_bytes / seconds * 1e-9);
     check_free_buffers(c);
 }
 
@@ -214,11 +242,8 @@ void bench_attention(check *c) {
     static const int32_t dims[] = {64, 128, 256};
     for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
         for (size_t d = 0; d < sizeof dims / sizeof *dims; d++) {
-            shape sh = {.type = MF_TYPE_F16, .head_dim = dims[d], .n_group = groups[g], .kind = CHECK_PLAIN};
-            sh.n_rows = MF_ATTENTION_ROWS, sh.last = 511;
-            bench_shape(c, "prefill", &sh);
-            sh.n_rows = 1, sh.last = 4095;
-            bench_shape(c, "decode", &sh);
+            bench_shape(c, "prefill", MF_TYPE_F16, dims[d], groups[g], MF_ATTENTION_ROWS, 512);
+            bench_shape(c, "decode", MF_TYPE_F16, dims[d], groups[g], 1, 4096);
         }
     }
     check_end(c);

@@ -1,6 +1,7 @@
 // Attention over lanes (docs/arithmetic.md), part of vector_body.h. Query vectors are numbered r * n_group + g, as the states are.
 // A split is done in three passes over all query vectors of the piece: scores (lanes are the 16 cells that stand side by side
-// in K), exponentials, and the sum over V (lanes are channels). Cells are converted to floats once for all query vectors.
+// in K), exponentials, and the sum over V (lanes are channels). Decoding, with few query vectors, is bound by reading the cells:
+// they are used where they lie. Prefill converts them to floats once for all query vectors.
 
 typedef struct attention_work {
     const mf_attention_piece *p;
@@ -16,6 +17,7 @@ typedef struct sixteens {
     const void *at;
     size_t step, next;
     bool half;
+    ptrdiff_t ahead; // bytes to what is read after these, which halves ask for as they go: a long context comes from memory
 } sixteens;
 
 LANES_INLINE lanes load_sixteen(const void *at, size_t index, bool half) {
@@ -35,7 +37,11 @@ LANES_INLINE void accumulate_block(int n, int width, bool half, const sixteens *
     for (int32_t i = 0; i < count; i++, index += a->step) {
         lanes x[4];
         LANES_UNROLL
-        for (int s = 0; s < width; s++) x[s] = load_sixteen(a->at, index + (size_t)s * a->next, half);
+        for (int s = 0; s < width; s++) {
+            x[s] = load_sixteen(a->at, index + (size_t)s * a->next, half);
+            if (half)
+                __builtin_prefetch((const char *)((const uint16_t *)a->at + index + (size_t)s * a->next) + a->ahead, 0, 2);
+        }
         LANES_UNROLL
         for (int j = 0; j < n * width; j++)
             l[j] = lanes_fma(lanes_set1(w[(size_t)(j / width) * w_stride + (size_t)i]), x[j % width], l[j]);
@@ -86,7 +92,7 @@ static void accumulate(int32_t n, const sixteens *a, int32_t columns, int32_t co
 #undef CASE
 }
 
-// With few query vectors (two passes) cells are converted where they are used; with more, once for all of them.
+// Up to two passes over cells in place cost less than converting them first (measured with 1 to 8 heads a group).
 static bool few(mf_cell_range queries) { return queries.end - queries.begin <= 2 * LANES_BLOCK; }
 
 static void load_cells(const attention_work *w, const uint8_t *from, size_t first, int32_t n, float *to) {
@@ -108,6 +114,13 @@ static mf_cell_range both(mf_cell_range a, mf_cell_range b) {
 }
 
 static mf_cell_range range_of(const attention_work *w, int32_t query) { return w->range[query / w->p->n_group]; }
+
+// How far behind a block of cells in place the next one of the sequence lies (0 behind the last), in bytes.
+static ptrdiff_t next_block(const attention_work *w, int32_t split, int32_t block) {
+    int64_t next = (int64_t)split * MF_ATTENTION_SPLIT + block + MF_KV_BLOCK;
+    if (next > w->p->cell[w->p->n_rows - 1] || next >= (int64_t)w->p->split1 * MF_ATTENTION_SPLIT) return 0;
+    return block_part(w, split, block + MF_KV_BLOCK) - block_part(w, split, block);
+}
 
 // What is seen of some cells of a split: by which query vectors (those between the first and the last row that see any; rows
 // between them may see none), and which cells (between the first and the last that are seen by any).
@@ -155,13 +168,13 @@ static void scores(const attention_work *w, int32_t split) {
         int32_t first = (s.cells.begin - block) / MF_KV_LANES, behind = (s.cells.end - 1 - block) / MF_KV_LANES + 1;
         if (few(s.queries)) {
             sixteens cells = {k + (size_t)first * column * mf_kv_cell_bytes(w->kv), MF_KV_LANES, column,
-                              w->kv->type == MF_TYPE_F16};
+                              w->kv->type == MF_TYPE_F16, next_block(w, split, block)};
             score_cells(w, s.queries, &cells, block + first * MF_KV_LANES, behind - first);
             continue;
         }
         for (int32_t c = first; c < behind; c++) {
             load_cells(w, k, (size_t)c * column, w->head_dim * MF_KV_LANES, w->cells);
-            sixteens cells = {w->cells, MF_KV_LANES, column, false};
+            sixteens cells = {w->cells, MF_KV_LANES, column, false, 0};
             score_cells(w, s.queries, &cells, block + c * MF_KV_LANES, 1);
         }
     }
@@ -263,14 +276,14 @@ static void results(const attention_work *w, int32_t split) {
         if (s.queries.end == 0) continue;
         const uint8_t *v = block_part(w, split, cell) + w->kv->v_offset;
         if (few(s.queries) && w->head_dim % MF_LANES == 0) {
-            from.v = (sixteens){v, (size_t)w->head_dim, MF_LANES, w->kv->type == MF_TYPE_F16};
+            from.v = (sixteens){v, (size_t)w->head_dim, MF_LANES, w->kv->type == MF_TYPE_F16, next_block(w, split, cell)};
             weigh_queries(w, s.queries, &from);
             continue;
         }
         load_columns(w, v, s.cells.begin - cell, s.cells.end - s.cells.begin);
         from.columns = 1;
         for (int32_t c = 0; c < columns; c++, from.channel += MF_LANES) {
-            from.v = (sixteens){w->cells + c * MF_LANES * MF_KV_BLOCK, MF_LANES, 0, false};
+            from.v = (sixteens){w->cells + c * MF_LANES * MF_KV_BLOCK, MF_LANES, 0, false, 0};
             weigh_queries(w, s.queries, &from);
         }
     }
