@@ -135,11 +135,12 @@ typedef struct mf_kv_view {
 // One step's data. Rows of one sequence stand together, in ascending cells.
 typedef struct mf_step {
     int32_t n_rows, n_outs;
-    const int32_t *token;        // [n_rows]
-    const int32_t *pos;          // [n_rows] rope position
-    const int32_t *cell;         // [n_rows] the row's cell in its sequence: block table[cell / 64], slot cell % 64
-    const int32_t *seq;          // [n_rows] the row's table
-    const int32_t *out_row;      // [n_outs] ascending
+    const int32_t *token;   // [n_rows]
+    const int32_t *pos;     // [n_rows] rope position
+    const int32_t *cell;    // [n_rows] the row's cell in its sequence: block table[cell / 64], slot cell % 64
+    const int32_t *seq;     // [n_rows] the row's table
+    const uint8_t *stored;  // [n_rows] the row's K and V stand in its cell already (and may be shared): they are not written
+    const int32_t *out_row; // [n_outs] ascending
     const int32_t *const *table; // [sequences] block numbers
     const mf_kv_view *kv;
     int32_t *row_error; // [n_rows] kernels store node number + 1 where a row's activation is not finite; else untouched (0)

@@ -11,15 +11,16 @@ bool mf_batch_new(mf_batch *b, const mf_engine_params *p, mf_error *err) {
     bool ok = true;
     for (size_t i = 0; i < sizeof by_row / sizeof by_row[0]; i++) ok = (*by_row[i] = mf_alloc(rows, sizeof(int32_t))) && ok;
     for (size_t i = 0; i < sizeof by_seq / sizeof by_seq[0]; i++) ok = (*by_seq[i] = mf_alloc(seqs, sizeof(int32_t))) && ok;
+    b->stored = mf_alloc(rows, 1);
     b->out_row = mf_alloc(outs, sizeof(int32_t));
     b->table = mf_alloc(seqs, sizeof *b->table);
     b->owner = mf_alloc(seqs, sizeof *b->owner);
-    if (ok && b->out_row && b->table && b->owner) return true;
+    if (ok && b->stored && b->out_row && b->table && b->owner) return true;
     return mf_fail_memory(err, rows * 5 * sizeof(int32_t), "the batch");
 }
 
 void mf_batch_free(mf_batch *b) {
-    void *all[] = {b->token,     b->pos,  b->cell, b->seq,     b->row_error, b->first_row,
+    void *all[] = {b->token,     b->pos,  b->cell, b->seq,     b->row_error, b->stored, b->first_row,
                    b->first_out, b->rows, b->outs, b->out_row, b->table,     b->owner};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) free(all[i]);
     *b = (mf_batch){0};
@@ -27,8 +28,8 @@ void mf_batch_free(mf_batch *b) {
 
 static int32_t pending(const mf_sequence *s) { return (int32_t)s->tokens.len - s->n_evaluated; }
 
-// Puts n rows of a sequence into the batch. Their cells were taken.
-static void add_rows(mf_batch *b, mf_sequence *s, int32_t n) {
+// Puts n rows of a sequence into the batch. Their cells were taken; those before `fresh` hold their K and V already.
+static void add_rows(mf_batch *b, mf_sequence *s, int32_t n, int32_t fresh) {
     int32_t number = b->n_seqs++, first = s->n_evaluated;
     b->owner[number] = s;
     b->table[number] = s->table.blocks.data;
@@ -40,6 +41,7 @@ static void add_rows(mf_batch *b, mf_sequence *s, int32_t n) {
         b->pos[row] = b->cell[row] = first + i;
         b->seq[row] = number;
         b->row_error[row] = 0;
+        b->stored[row] = first + i < fresh;
         bool last = (size_t)(first + i) + 1 == s->tokens.len;
         if (s->params.all_logits || last) b->out_row[b->n_outs++] = row;
     }
@@ -53,12 +55,13 @@ static void serve(mf_engine *e, mf_sequence *s, int32_t most) {
     if (s->params.all_logits && n > outs_left) n = outs_left;
     if (n <= 0 || (n == pending(s) && outs_left < 1)) return;
     mf_error err = {0};
+    int32_t fresh = s->table.n_cells;
     if (!mf_kv_extend(e->kv, &s->table, s->n_evaluated + n, &err)) {
         bool generating = s->n_generated > 0 && pending(s) == 1;
         mf_sequence_end(s, -1, generating ? MF_FINISH_LENGTH : MF_FINISH_ERROR, generating ? NULL : &err);
         return;
     }
-    add_rows(b, s, n);
+    add_rows(b, s, n, fresh);
 }
 
 void mf_batch_pick(mf_engine *e) {

@@ -6,7 +6,8 @@
 #include "engine/state.h"
 
 void mf_engine_params_init(mf_engine_params *p) {
-    *p = (mf_engine_params){.n_ctx = 4096, .n_batch = 512, .max_seqs = 1, .kv_type = MF_TYPE_F16, .fuse = MF_FUSE_ALL};
+    *p = (mf_engine_params){
+        .n_ctx = 4096, .n_batch = 512, .max_seqs = 1, .kv_type = MF_TYPE_F16, .fuse = MF_FUSE_ALL, .prefix_cache = true};
 }
 
 static bool check_range(const char *name, int32_t value, int32_t low, int32_t high, mf_error *err) {

@@ -13,15 +13,16 @@ typedef struct mf_engine mf_engine;
 typedef struct mf_sequence mf_sequence;
 
 typedef struct mf_engine_params {
-    int32_t n_ctx;    // KV cells in all, shared by the sequences; a sequence has at most the model's maximum
-    int32_t n_batch;  // rows of a step at most
-    int32_t max_seqs; // sequences at once at most
-    int32_t max_outs; // rows of a step whose logits are wanted at most; 0: max_seqs
-    mf_type kv_type;  // F16 or F32
-    unsigned fuse;    // MF_FUSE_*
+    int32_t n_ctx;     // KV cells in all, shared by the sequences; a sequence has at most the model's maximum
+    int32_t n_batch;   // rows of a step at most
+    int32_t max_seqs;  // sequences at once at most
+    int32_t max_outs;  // rows of a step whose logits are wanted at most; 0: max_seqs
+    mf_type kv_type;   // F16 or F32
+    unsigned fuse;     // MF_FUSE_*
+    bool prefix_cache; // share the blocks of prompts that begin alike (same bytes, other speed)
 } mf_engine_params;
 
-// n_ctx 4096, n_batch 512, max_seqs 1, f16 cells, all fusions.
+// n_ctx 4096, n_batch 512, max_seqs 1, f16 cells, all fusions, the prefix cache on.
 void mf_engine_params_init(mf_engine_params *params);
 
 // What an engine will allocate beside the weights, in bytes.
@@ -53,7 +54,7 @@ typedef struct mf_sequence_params {
     int32_t max_tokens;  // stop after as many generated ones (finish reason length); -1: no bound but the context
     const int32_t *stop; // ids that end the sequence (finish reason stop); borrowed
     size_t n_stop;
-    bool all_logits;         // report the logits of every row, not only of the last
+    bool all_logits;         // every row's logits are reported, not only the last's; takes nothing from the prefix cache
     mf_logits_fn *on_logits; // NULL: not reported
     void *arg;
 } mf_sequence_params;
@@ -75,6 +76,7 @@ void mf_sequence_stop(mf_sequence *seq);
 
 int32_t mf_sequence_n_tokens(const mf_sequence *seq);    // appended and generated
 int32_t mf_sequence_n_evaluated(const mf_sequence *seq); // in the cache
+int32_t mf_sequence_n_cached(const mf_sequence *seq);    // tokens that were found in the prefix cache and not evaluated
 const int32_t *mf_sequence_tokens(const mf_sequence *seq);
 bool mf_sequence_idle(const mf_sequence *seq); // nothing to evaluate
 

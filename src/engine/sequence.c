@@ -40,6 +40,15 @@ void mf_sequence_free(mf_sequence *s) {
     free(s);
 }
 
+// Takes what the prefix cache knows of the tokens. The last one is evaluated all the same: its logits are wanted.
+static bool take_prefix(mf_sequence *s, mf_error *err) {
+    mf_kv_truncate(s->engine->kv, &s->table, 0);
+    if (!mf_kv_match(s->engine->kv, s->tokens.data, (int32_t)s->tokens.len, &s->table, err)) return false;
+    int32_t last = (int32_t)s->tokens.len - 1;
+    s->n_cached = s->n_evaluated = s->table.n_cells < last ? s->table.n_cells : last;
+    return true;
+}
+
 bool mf_sequence_append(mf_sequence *s, const int32_t *ids, size_t n, mf_error *err) {
     int32_t n_vocab = s->engine->model->hparams.n_vocab;
     size_t cells = (size_t)s->engine->seq_cells;
@@ -56,7 +65,7 @@ bool mf_sequence_append(mf_sequence *s, const int32_t *ids, size_t n, mf_error *
     s->n_generated = 0;
     s->active = true;
     for (size_t i = 0; i < n && s->sampler; i++) mf_sampler_accept(s->sampler, ids[i]);
-    return true;
+    return s->n_evaluated > 0 || s->params.all_logits || !s->engine->params.prefix_cache || take_prefix(s, err);
 }
 
 void mf_sequence_truncate(mf_sequence *s, int32_t n) {
@@ -76,6 +85,7 @@ void mf_sequence_stop(mf_sequence *s) { s->active = false; }
 
 int32_t mf_sequence_n_tokens(const mf_sequence *s) { return (int32_t)s->tokens.len; }
 int32_t mf_sequence_n_evaluated(const mf_sequence *s) { return s->n_evaluated; }
+int32_t mf_sequence_n_cached(const mf_sequence *s) { return s->n_cached; }
 const int32_t *mf_sequence_tokens(const mf_sequence *s) { return s->tokens.data; }
 bool mf_sequence_idle(const mf_sequence *s) { return !s->active; }
 

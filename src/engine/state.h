@@ -13,6 +13,7 @@ struct mf_sequence {
     int32_t n_evaluated;
     int32_t n_prompt;    // tokens that were appended: what is behind them was generated
     int32_t n_generated; // since the last append
+    int32_t n_cached;    // found in the prefix cache
     bool active;         // has rows to evaluate
     bool failed;
     int32_t slot; // in engine->sequences
@@ -22,6 +23,7 @@ struct mf_sequence {
 typedef struct mf_batch {
     int32_t n_rows, n_outs, n_seqs;
     int32_t *token, *pos, *cell, *seq, *row_error; // [n_batch]
+    uint8_t *stored;                               // [n_batch]
     int32_t *out_row;                              // [max_outs]
     const int32_t **table;                         // [max_seqs]
     mf_sequence **owner;                           // [max_seqs] by number in the batch

@@ -48,6 +48,7 @@ static void finish_sequence(mf_engine *e, int32_t number) {
     int64_t n_vocab;
     const float *logits = mf_graph_exec_output(e->exec, &n_vocab);
     s->n_evaluated += b->rows[number];
+    if (e->params.prefix_cache) mf_kv_index(e->kv, &s->table, s->tokens.data);
     for (int32_t o = b->first_out[number]; o < b->first_out[number] + b->outs[number]; o++)
         if (s->params.on_logits)
             s->params.on_logits(s->params.arg, s, b->pos[b->out_row[o]], logits + o * n_vocab, (int32_t)n_vocab);
@@ -64,9 +65,9 @@ bool mf_engine_step(mf_engine *e, const mf_event **events, size_t *n_events, mf_
     mf_batch *b = &e->batch;
     bool ok = true;
     if (b->n_rows > 0) {
-        mf_step step = {
-            b->n_rows,   b->n_outs, b->token, b->pos, b->cell, b->seq, b->out_row, b->table, mf_kv_view_of(e->kv),
-            b->row_error};
+        mf_step step = {b->n_rows,   b->n_outs, b->token,   b->pos,   b->cell,
+                        b->seq,      b->stored, b->out_row, b->table, mf_kv_view_of(e->kv),
+                        b->row_error};
         mf_error why = {0};
         ok = mf_graph_exec_run(e->exec, &step, &why);
         for (int32_t i = 0; i < b->n_seqs; i++) {

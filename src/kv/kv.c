@@ -1,21 +1,9 @@
-#include "kv/kv.h"
+#include "kv/state.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-
-struct mf_kv {
-    mf_kv_view view;
-    mf_device *device;
-    size_t bytes;
-    int32_t n_blocks;
-    int32_t *refs; // [n_blocks]
-    int32_t *free; // stack of free blocks; the lowest number on top at first
-    int32_t n_free;
-    int32_t n_shared;
-    uint64_t copies;
-};
 
 static size_t cell_bytes(mf_type type) { return type == MF_TYPE_F16 ? 2 : 4; }
 
@@ -57,7 +45,7 @@ mf_kv *mf_kv_new(const mf_kv_params *params, mf_device *device, mf_error *err) {
     kv->refs = mf_alloc((size_t)n, sizeof *kv->refs);
     kv->free = mf_alloc((size_t)n, sizeof *kv->free);
     kv->view.base = device->class->alloc(device, bytes);
-    if (!kv->refs || !kv->free || !kv->view.base) {
+    if (!kv->refs || !kv->free || !kv->view.base || !mf_kv_prefix_init(kv)) {
         mf_fail_memory(err, bytes, "the KV store");
         mf_kv_free(kv);
         return NULL;
@@ -69,6 +57,7 @@ mf_kv *mf_kv_new(const mf_kv_params *params, mf_device *device, mf_error *err) {
 void mf_kv_free(mf_kv *kv) {
     if (!kv) return;
     if (kv->view.base) kv->device->class->release(kv->device, kv->view.base, kv->bytes);
+    mf_kv_prefix_free(kv);
     free(kv->refs);
     free(kv->free);
     free(kv);
@@ -76,26 +65,40 @@ void mf_kv_free(mf_kv *kv) {
 
 const mf_kv_view *mf_kv_view_of(const mf_kv *kv) { return &kv->view; }
 
+int32_t mf_kv_free_blocks(const mf_kv *kv) { return kv->n_free + kv->n_cached; }
+
 mf_kv_stats mf_kv_stats_get(const mf_kv *kv) {
-    return (mf_kv_stats){kv->n_blocks, kv->n_blocks - kv->n_free, kv->n_shared, kv->copies, kv->bytes};
+    return (mf_kv_stats){
+        .blocks_total = kv->n_blocks,
+        .blocks_used = kv->n_blocks - mf_kv_free_blocks(kv),
+        .blocks_shared = kv->n_shared,
+        .blocks_cached = kv->n_cached,
+        .copies = kv->copies,
+        .hit_cells = kv->hit_cells,
+        .bytes = kv->bytes,
+    };
 }
 
-int32_t mf_kv_free_blocks(const mf_kv *kv) { return kv->n_free; }
-
 static int32_t take(mf_kv *kv) {
-    int32_t block = kv->free[--kv->n_free];
+    int32_t block = kv->n_free ? kv->free[--kv->n_free] : mf_kv_evict(kv);
     kv->refs[block] = 1;
     return block;
 }
 
-static void refer(mf_kv *kv, int32_t block) {
-    if (++kv->refs[block] == 2) kv->n_shared++;
+void mf_kv_refer(mf_kv *kv, int32_t block) {
+    int32_t refs = ++kv->refs[block];
+    if (refs == 1) mf_kv_uncache_block(kv, block);
+    if (refs == 2) kv->n_shared++;
 }
 
 static void drop(mf_kv *kv, int32_t block) {
     int32_t refs = --kv->refs[block];
     if (refs == 1) kv->n_shared--;
-    if (refs == 0) kv->free[kv->n_free++] = block;
+    if (refs > 0) return;
+    if (kv->entries[block].number)
+        mf_kv_cache_block(kv, block);
+    else
+        kv->free[kv->n_free++] = block;
 }
 
 static bool shared(const mf_kv *kv, const mf_kv_table *t, int32_t i) {
@@ -118,20 +121,28 @@ static void copy_block(mf_kv *kv, int32_t from, int32_t to) {
     kv->copies++;
 }
 
+// Cells of block i are about to be written: nobody else may see that.
+static void make_private(mf_kv *kv, mf_kv_table *table, int32_t i) {
+    int32_t block = table->blocks.data[i];
+    if (!shared(kv, table, i)) {
+        mf_kv_forget(kv, block);
+        return;
+    }
+    int32_t own = take(kv);
+    copy_block(kv, block, own);
+    drop(kv, block);
+    table->blocks.data[i] = own;
+}
+
 bool mf_kv_extend(mf_kv *kv, mf_kv_table *table, int32_t n_cells, mf_error *err) {
     int32_t need = mf_kv_blocks_needed(kv, table, table->n_cells, n_cells);
-    if (need > kv->n_free)
+    if (need > mf_kv_free_blocks(kv))
         return mf_fail(err, MF_ERR_LIMIT, "the KV cache is full: %d more blocks of %d cells are needed, %d of %d are free",
-                       need, MF_KV_BLOCK, kv->n_free, kv->n_blocks);
+                       need, MF_KV_BLOCK, mf_kv_free_blocks(kv), kv->n_blocks);
     size_t want = (size_t)blocks_for(n_cells);
     if (!mf_array_reserve(&table->blocks, want)) return mf_fail_memory(err, want * sizeof(int32_t), "a block table");
-    for (int32_t i = table->n_cells / MF_KV_BLOCK; (size_t)i < table->blocks.len && (size_t)i < want; i++) {
-        if (!shared(kv, table, i)) continue;
-        int32_t own = take(kv);
-        copy_block(kv, table->blocks.data[i], own);
-        drop(kv, table->blocks.data[i]);
-        table->blocks.data[i] = own;
-    }
+    for (int32_t i = table->n_cells / MF_KV_BLOCK; (size_t)i < table->blocks.len && (size_t)i < want; i++)
+        make_private(kv, table, i);
     while (table->blocks.len < want) table->blocks.data[table->blocks.len++] = take(kv);
     if (n_cells > table->n_cells) table->n_cells = n_cells;
     return true;
@@ -142,6 +153,10 @@ void mf_kv_truncate(mf_kv *kv, mf_kv_table *table, int32_t n_cells) {
     if (n_cells < 0) n_cells = 0;
     while (table->blocks.len > (size_t)blocks_for(n_cells)) drop(kv, table->blocks.data[--table->blocks.len]);
     table->n_cells = n_cells;
+    if (table->n_indexed > n_cells / MF_KV_BLOCK) {
+        table->n_indexed = n_cells / MF_KV_BLOCK;
+        table->parent = table->n_indexed ? mf_kv_number(kv, table->blocks.data[table->n_indexed - 1]) : 0;
+    }
 }
 
 void mf_kv_release(mf_kv *kv, mf_kv_table *table) {
@@ -157,9 +172,11 @@ bool mf_kv_share(mf_kv *kv, const mf_kv_table *from, int32_t n_cells, mf_kv_tabl
     size_t n = (size_t)blocks_for(n_cells);
     if (!mf_array_reserve(&to->blocks, n)) return mf_fail_memory(err, n * sizeof(int32_t), "a block table");
     for (size_t i = 0; i < n; i++) {
-        refer(kv, from->blocks.data[i]);
+        mf_kv_refer(kv, from->blocks.data[i]);
         to->blocks.data[to->blocks.len++] = from->blocks.data[i];
     }
     to->n_cells = n_cells;
+    to->n_indexed = from->n_indexed < n_cells / MF_KV_BLOCK ? from->n_indexed : n_cells / MF_KV_BLOCK;
+    to->parent = to->n_indexed ? mf_kv_number(kv, to->blocks.data[to->n_indexed - 1]) : 0;
     return true;
 }

@@ -16,12 +16,18 @@ typedef struct mf_kv_params {
 // A sequence's cells: cell c is slot c % 64 of block blocks.data[c / 64]. Zero-initialised is empty.
 typedef struct mf_kv_table {
     mf_array(int32_t) blocks;
-    int32_t n_cells; // cells in use
+    int32_t n_cells;   // cells in use
+    int32_t n_indexed; // leading blocks that stand in the prefix index, or were found equal to one that does
+    uint64_t parent;   // the index's number for the last of them
 } mf_kv_table;
 
 typedef struct mf_kv_stats {
-    int32_t blocks_total, blocks_used, blocks_shared; // shared: with more than one reference
-    uint64_t copies;                                  // copies on write
+    int32_t blocks_total;
+    int32_t blocks_used;   // with a reference
+    int32_t blocks_shared; // with more than one
+    int32_t blocks_cached; // free, but still in the prefix index
+    uint64_t copies;       // copies on write
+    uint64_t hit_cells;    // cells that mf_kv_match found
     size_t bytes;
 } mf_kv_stats;
 
@@ -34,7 +40,7 @@ void mf_kv_free(mf_kv *kv); // NULL is fine
 
 const mf_kv_view *mf_kv_view_of(const mf_kv *kv);
 mf_kv_stats mf_kv_stats_get(const mf_kv *kv);
-int32_t mf_kv_free_blocks(const mf_kv *kv);
+int32_t mf_kv_free_blocks(const mf_kv *kv); // cached ones included: they are taken when nothing else is left
 
 // Blocks that a table lacks to hold n_cells cells and to write from cell `first` on (shared blocks there must be copied).
 int32_t mf_kv_blocks_needed(const mf_kv *kv, const mf_kv_table *table, int32_t first, int32_t n_cells);
@@ -51,5 +57,15 @@ void mf_kv_release(mf_kv *kv, mf_kv_table *table);
 
 // Makes `to` (empty) share the first n_cells cells of `from` by reference. False when memory is out.
 bool mf_kv_share(mf_kv *kv, const mf_kv_table *from, int32_t n_cells, mf_kv_table *to, mf_error *err);
+
+// ---- The prefix index: full blocks by the tokens they hold and the block before them. Freed blocks stay in it, least recently used
+// first out, until their space is needed.
+
+// Gives an empty table every leading full block that is known for these tokens, by reference. The cells it got are table->n_cells.
+// False when memory is out.
+bool mf_kv_match(mf_kv *kv, const int32_t *tokens, int32_t n_tokens, mf_kv_table *table, mf_error *err);
+
+// Puts the table's full blocks of evaluated cells into the index; tokens are the sequence's, table->n_cells of them at least.
+void mf_kv_index(mf_kv *kv, mf_kv_table *table, const int32_t *tokens);
 
 #endif

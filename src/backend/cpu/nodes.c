@@ -191,6 +191,7 @@ static void do_rope(const row_call *c) { rope_row(c, c->b, c->out); }
 
 static void store_row(const row_call *c, const float *k) {
     const mf_step *step = c->run->step;
+    if (step->stored[c->row]) return;
     int32_t cell = step->cell[c->row];
     int32_t block = step->table[step->seq[c->row]][cell / MF_KV_BLOCK];
     c->k->kv_store(step->kv, c->node->layer, block, cell % MF_KV_BLOCK, k, c->b);
