@@ -42,6 +42,9 @@ typedef struct mf_device_class {
     // Bytes of one row of n values in a format.
     size_t (*row_bytes)(const mf_device *device, mf_format format, int64_t n);
 
+    // One row of n values in an opaque format as floats, for traces and tests. NULL: rows stay opaque.
+    void (*decode_row)(const mf_device *device, mf_format format, const void *row, int64_t n, float *out);
+
     // Storage for values and caches, zeroed, aligned to 64. NULL when out of memory.
     void *(*alloc)(mf_device *device, size_t bytes);
     void (*release)(mf_device *device, void *ptr, size_t bytes);

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "graph/graph.h"
+#include "graph/watch.h"
 
 struct mf_graph_exec {
     mf_graph graph;
@@ -13,6 +14,7 @@ struct mf_graph_exec {
     void **storage; // [n_values]
     mf_program program;
     int32_t max_rows, max_outs;
+    mf_watcher *watcher; // NULL: not watched
 };
 
 static bool reserve(mf_graph_exec *e, int32_t max_cells, mf_error *err) {
@@ -58,6 +60,7 @@ void mf_graph_exec_free(mf_graph_exec *e) {
     if (!e) return;
     mf_device *host = e->devices.device[e->devices.n - 1];
     if (e->arena) host->class->release(host, e->arena, e->plan.bytes);
+    mf_watcher_free(e->watcher);
     free(e->storage);
     mf_plan_free(&e->plan);
     mf_graph_free(&e->graph);
@@ -68,6 +71,7 @@ bool mf_graph_exec_run(mf_graph_exec *e, const mf_step *step, mf_error *err) {
     if (step->n_rows < 1 || step->n_rows > e->max_rows || step->n_outs < 0 || step->n_outs > e->max_outs)
         return mf_fail(err, MF_ERR_INTERNAL, "a step of %d rows and %d outputs; the graph holds %d and %d", step->n_rows,
                        step->n_outs, e->max_rows, e->max_outs);
+    if (e->watcher) return mf_watcher_run(e->watcher, &e->program, &e->devices, step, err);
     for (int32_t first = 0; first < e->program.n_nodes;) { // spans of one device
         int32_t end = first + 1;
         while (end < e->program.n_nodes && e->program.nodes[end].device == e->program.nodes[first].device) end++;
@@ -86,3 +90,13 @@ const float *mf_graph_exec_output(const mf_graph_exec *e, int64_t *n) {
 size_t mf_graph_exec_bytes(const mf_graph_exec *e) { return e->plan.bytes + e->scratch; }
 
 const mf_graph *mf_graph_exec_graph(const mf_graph_exec *e) { return &e->graph; }
+
+bool mf_graph_exec_watch(mf_graph_exec *e, const mf_graph_watch *watch, mf_error *err) {
+    mf_watcher *w = mf_watcher_new(watch, err);
+    if (!w) return false;
+    mf_watcher_free(e->watcher);
+    e->watcher = w;
+    return true;
+}
+
+const mf_op_time *mf_graph_exec_timing(const mf_graph_exec *e) { return e->watcher ? mf_watcher_timing(e->watcher) : NULL; }

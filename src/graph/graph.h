@@ -4,6 +4,7 @@
 #define MF_GRAPH_GRAPH_H
 
 #include "base/array.h"
+#include "base/text.h"
 #include "device/device.h"
 #include "device/registry.h"
 
@@ -96,6 +97,36 @@ const float *mf_graph_exec_output(const mf_graph_exec *exec, int64_t *n);
 
 size_t mf_graph_exec_bytes(const mf_graph_exec *exec); // arena and device scratch
 const mf_graph *mf_graph_exec_graph(const mf_graph_exec *exec);
+
+// ---- Seeing inside
+
+// The graph as it is (after the passes: as it runs), appended to out: DOT for graphviz, one box a node in a cluster for each layer; JSON
+// with one line a node, `kind` saying what it is a graph of ("prefill"). Dimensions that depend on the step are "rows" and "outs".
+// devices may be NULL. False when memory is out.
+bool mf_graph_dot(const mf_graph *g, const mf_device_list *devices, mf_buf *out);
+bool mf_graph_json(const mf_graph *g, const mf_device_list *devices, const char *kind, mf_buf *out);
+
+typedef struct mf_graph_watch {
+    const char *trace_dir; // NULL: no trace
+    bool timing;
+} mf_graph_watch;
+
+// From here on nodes run one by one and each is watched; same bytes, slower. A run that is not watched pays nothing. With a trace,
+// every run writes trace_dir/step-000001.jsonl and so on (the folder is made if it is missing): a line for the step, then one for each
+// node with its value's shape, min, max, mean, l2, count of values that are not finite, and first values. With timing, each node's time
+// is added to its operation's. False with err: the folder can't be made or written, or memory is out.
+bool mf_graph_exec_watch(mf_graph_exec *exec, const mf_graph_watch *watch, mf_error *err);
+
+typedef struct mf_op_time {
+    double seconds;
+    uint64_t calls; // nodes run
+} mf_op_time;
+
+// Time by operation [MF_OP_COUNT] over all runs; NULL when it is not measured. Lives as long as exec.
+const mf_op_time *mf_graph_exec_timing(const mf_graph_exec *exec);
+
+// The same as a table for people, the slowest operation first; operations that did not run are left out.
+void mf_op_time_table(const mf_op_time time[MF_OP_COUNT], mf_buf *out);
 
 // ---- Reuse: equal parameters mean the same graph.
 

@@ -34,43 +34,14 @@ static const char *cpu_describe(const mf_device *device) { return ((const cpu_de
 
 static int cpu_n_threads(const mf_device *device) { return mf_pool_size(((const cpu_device *)device)->pool); }
 
-static bool cell_type(mf_type type) { return type == MF_TYPE_F32 || type == MF_TYPE_F16; }
-
-static bool decodable(const mf_op_types *t) {
-    const mf_type_info *info = mf_type_info_of(t->weight);
-    return info && info->decode;
-}
-
-static bool vector_type(mf_type type) { return type == MF_TYPE_F32 || type == MF_TYPE_F16 || type == MF_TYPE_BF16; }
-
-static bool int8_format(mf_format format) { return format == MF_FORMAT_A8_32 || format == MF_FORMAT_A8_256; }
-
-static bool cpu_supports(const mf_device *device, mf_op op, const mf_op_types *t) {
-    const cpu_device *d = (const cpu_device *)device;
-    bool plain = t->src == MF_FORMAT_F32 && t->dst == MF_FORMAT_F32;
-    switch (op) {
-    case MF_OP_GET_ROWS: return t->dst == MF_FORMAT_F32 && (!t->has_weight || decodable(t));
-    case MF_OP_MATMUL:
-        return t->has_weight && (unsigned)t->weight < MF_TYPE_LIMIT && d->k->matmul[t->weight] &&
-               t->src == mf_format_for_weight(t->weight);
-    case MF_OP_RMS_NORM:
-    case MF_OP_QK_NORM: return plain && t->has_weight && vector_type(t->weight);
-    case MF_OP_ADD: return plain && (!t->has_weight || vector_type(t->weight));
-    case MF_OP_KV_STORE:
-    case MF_OP_ROPE_STORE:
-    case MF_OP_ATTENTION: return plain && cell_type(t->kv);
-    case MF_OP_QUANTIZE:
-    case MF_OP_SWIGLU_QUANTIZE: return t->src == MF_FORMAT_F32 && int8_format(t->dst);
-    case MF_OP_NORM_QUANTIZE:
-        return t->src == MF_FORMAT_F32 && int8_format(t->dst) && t->has_weight && vector_type(t->weight);
-    case MF_OP_COUNT: return false;
-    default: return plain;
-    }
-}
-
 static size_t cpu_row_bytes(const mf_device *device, mf_format format, int64_t n) {
     (void)device;
     return format == MF_FORMAT_F32 ? (size_t)n * sizeof(float) : mf_act_row_bytes(format, n);
+}
+
+static void cpu_decode_row(const mf_device *device, mf_format format, const void *row, int64_t n, float *out) {
+    (void)device;
+    mf_act_decode(format, row, n, out);
 }
 
 // Large storage comes zeroed from the system on a huge page's boundary, in huge pages where there are any.
@@ -99,8 +70,9 @@ const mf_device_class mf_cpu_device_class = {
     .close = cpu_close,
     .describe = cpu_describe,
     .n_threads = cpu_n_threads,
-    .supports = cpu_supports,
+    .supports = mf_cpu_supports,
     .row_bytes = cpu_row_bytes,
+    .decode_row = cpu_decode_row,
     .alloc = mf_cpu_alloc,
     .release = mf_cpu_release,
     .weight_bytes = mf_cpu_weight_bytes,

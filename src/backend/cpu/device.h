@@ -61,6 +61,9 @@ typedef struct cpu_run {
     int32_t n_splits;
 } cpu_run;
 
+// support.c
+bool mf_cpu_supports(const mf_device *device, mf_op op, const mf_op_types *types);
+
 // weights.c
 size_t mf_cpu_weight_bytes(const mf_device *device, const mf_weight *weight);
 bool mf_cpu_weight_prepare(mf_device *device, mf_weight *weight, bool *mapped_in_use, mf_error *err);

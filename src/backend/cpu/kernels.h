@@ -95,6 +95,9 @@ size_t mf_attention_scratch_floats(int32_t n_group, int32_t head_dim);
 // that rows of a power of two do not meet in one cache set.
 size_t mf_act_row_bytes(mf_format format, int64_t n);
 
+// The activations that an int8 row stands for: scale * q.
+void mf_act_decode(mf_format format, const void *row, int64_t n, float *out);
+
 // The rows of the table, best first, NULL-terminated; each has every function (a higher row takes over what it does not do better).
 const mf_kernels *const *mf_kernels_all(void);
 

@@ -67,3 +67,10 @@ bool mf_quantize_256_scalar(const float *x, void *row, int64_t n) {
     for (int64_t j = 0; j < n / 32; j++) a.asum32[j] = (int16_t)(a.asum[2 * j] + a.asum[2 * j + 1]);
     return finite;
 }
+
+void mf_act_decode(mf_format format, const void *row, int64_t n, float *out) {
+    const int64_t group = format == MF_FORMAT_A8_32 ? 32 : 256;
+    const int8_t *q = format == MF_FORMAT_A8_32 ? mf_act32_of(row, n).q : mf_act256_of(row, n).q;
+    const float *d = format == MF_FORMAT_A8_32 ? mf_act32_of(row, n).d : mf_act256_of(row, n).d;
+    for (int64_t i = 0; i < n; i++) out[i] = d[i / group] * (float)q[i];
+}
