@@ -24,7 +24,7 @@ typedef struct row_facts {
 typedef struct backend_facts {
     const char *name;
     bool usable;
-    char text[256]; // its description, or why it is not usable
+    char text[512]; // its description, or why it is not usable
 } backend_facts;
 
 typedef struct facts {

@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/info.h"
 #include "cli/input.h"
+#include "cli/piece.h"
 #include "cli/prompt.h"
 #include "cli/sampling.h"
 
@@ -76,7 +77,7 @@ static void json_token(const job *j, mf_json_writer *w, const mf_logprob_entry *
     mf_json_key(w, "id");
     mf_json_int(w, e->id);
     mf_json_key(w, "token");
-    mf_json_string(w, (mf_str){piece.data, piece.len});
+    mf_piece_json((mf_str){piece.data, piece.len}, w);
     mf_json_key(w, "logprob");
     mf_json_real(w, (double)e->logprob);
     free(piece.data);
@@ -153,23 +154,17 @@ static void log_logprobs(const job *j) {
     const mf_answer *a = &j->answer;
     size_t stride = 1 + (size_t)a->n_top;
     for (size_t i = 0; i + stride <= a->logprobs.len; i += stride) {
-        mf_buf line = {0};
+        mf_buf line = {0}, piece = {0};
         for (size_t k = 0; k < stride && a->logprobs.data[i + k].id >= 0; k++) {
-            mf_buf piece = {0};
-            mf_json_writer w = {.out = &piece};
-            mf_buf text = {0};
-            add_token_text(j, a->logprobs.data[i + k].id, &text);
-            mf_json_string(&w, (mf_str){text.data, text.len});
-            mf_buf_printf(&line, "%s%s %.4f",
-                          k == 0   ? ""
-                          : k == 1 ? " | "
-                                   : ", ",
-                          piece.data ? piece.data : "", (double)a->logprobs.data[i + k].logprob);
-            free(piece.data);
-            free(text.data);
+            mf_buf_text(&line, k == 0 ? "" : k == 1 ? " | " : ", ");
+            piece.len = 0;
+            add_token_text(j, a->logprobs.data[i + k].id, &piece);
+            mf_piece_text((mf_str){piece.data, piece.len}, &line);
+            mf_buf_printf(&line, " %.4f", (double)a->logprobs.data[i + k].logprob);
         }
         mf_log(MF_LOG_NOTICE, "logprob: %s", line.data ? line.data : "");
         free(line.data);
+        free(piece.data);
     }
 }
 

@@ -2,11 +2,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/json.h"
-#include "base/utf8.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/load.h"
+#include "cli/piece.h"
 #include "cli/terminal.h"
 
 // Whole numbers with spaces, commas or line ends between; brackets around them are let through.
@@ -40,36 +39,6 @@ static void json_ids(mf_json_writer *w, const mf_token_array *ids) {
     mf_json_end(w, ']');
 }
 
-// In quotes, with \xHH for bytes that are no whole characters.
-static void line_piece(int32_t id, mf_str piece, mf_buf *out) {
-    mf_buf_printf(out, "%d\t\"", id);
-    for (size_t i = 0; i < piece.len;) {
-        uint32_t cp;
-        int n = mf_utf8_decode(piece.ptr + i, piece.len - i, &cp);
-        bool plain = n > 0 && cp >= 0x20 && cp != 0x7F;
-        if (plain && (cp == '"' || cp == '\\')) mf_buf_char(out, '\\');
-        if (plain)
-            mf_buf_add(out, piece.ptr + i, (size_t)n);
-        else if (piece.ptr[i] == '\n')
-            mf_buf_text(out, "\\n");
-        else
-            mf_buf_printf(out, "\\x%02X", (unsigned char)piece.ptr[i]);
-        i += n > 0 ? (size_t)n : 1;
-    }
-    mf_buf_text(out, "\"\n");
-}
-
-// A string, or the list of its bytes where they are no whole characters.
-static void json_piece(mf_str piece, mf_json_writer *w) {
-    if (mf_utf8_valid(piece.ptr, piece.len, NULL)) {
-        mf_json_string(w, piece);
-        return;
-    }
-    mf_json_begin(w, '[');
-    for (size_t i = 0; i < piece.len; i++) mf_json_int(w, (unsigned char)piece.ptr[i]);
-    mf_json_end(w, ']');
-}
-
 // The pieces; control tokens as their text.
 static void print_pieces(const mf_tokenizer *t, const mf_token_array *ids, bool json, mf_buf *out) {
     mf_json_writer w = {.out = out};
@@ -83,10 +52,14 @@ static void print_pieces(const mf_tokenizer *t, const mf_token_array *ids, bool 
     for (size_t i = 0; i < ids->len; i++) {
         piece.len = 0;
         mf_tokenizer_piece(t, ids->data[i], true, &piece);
-        if (json)
-            json_piece((mf_str){piece.data, piece.len}, &w);
-        else
-            line_piece(ids->data[i], (mf_str){piece.data, piece.len}, out);
+        mf_str text = {piece.data, piece.len};
+        if (json) {
+            mf_piece_json(text, &w);
+            continue;
+        }
+        mf_buf_printf(out, "%d\t", ids->data[i]);
+        mf_piece_text(text, out);
+        mf_buf_char(out, '\n');
     }
     if (json) {
         mf_json_end(&w, ']');

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "base/utf8.h"
@@ -22,13 +23,20 @@ static void add_quoted(mf_buf *out, mf_str text) {
     if (cut) mf_buf_text(out, "…");
 }
 
+// Element i of u64 values, all of which fit here.
+static uint64_t u64_at(const mf_gguf_value *v, uint64_t i) {
+    uint64_t value;
+    memcpy(&value, v->data + i * sizeof value, sizeof value);
+    return value;
+}
+
 static void add_number(mf_buf *out, const mf_gguf_value *v, mf_gguf_kind kind, uint64_t i) {
     if (is_real(kind))
         mf_buf_printf(out, "%g", mf_gguf_real_at(v, i));
     else if (kind == MF_GGUF_BOOL)
         mf_buf_text(out, mf_gguf_int_at(v, i) ? "true" : "false");
     else if (kind == MF_GGUF_U64)
-        mf_buf_printf(out, "%" PRIu64, (uint64_t)mf_gguf_int_at(v, i));
+        mf_buf_printf(out, "%" PRIu64, u64_at(v, i));
     else
         mf_buf_printf(out, "%" PRId64, mf_gguf_int_at(v, i));
 }
@@ -61,6 +69,8 @@ static void json_item(mf_json_writer *w, const mf_gguf_value *v, mf_gguf_kind ki
         mf_json_string(w, mf_gguf_next_string(v, offset));
     else if (is_real(kind))
         mf_json_real(w, mf_gguf_real_at(v, i));
+    else if (kind == MF_GGUF_U64 && u64_at(v, i) > INT64_MAX)
+        mf_json_real(w, (double)u64_at(v, i));
     else if (kind == MF_GGUF_BOOL)
         mf_json_bool(w, mf_gguf_int_at(v, i) != 0);
     else

@@ -1,0 +1,105 @@
+// Text as it comes: what a stop text lets through, and when.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/utf8.h"
+#include "cli/stream.h"
+
+static mf_gguf *file;
+static mf_tokenizer *tokenizer;
+
+static int open_tokenizer(void **state) {
+    (void)state;
+    mf_error err = {0};
+    file = mf_gguf_open(MF_FIXTURES "/tiny/qwen2-f32.gguf", &err);
+    tokenizer = file ? mf_tokenizer_new(file, NULL, &err) : NULL;
+    if (!tokenizer) print_error("%s\n", err.text);
+    return tokenizer ? 0 : 1;
+}
+
+static int close_tokenizer(void **state) {
+    (void)state;
+    mf_tokenizer_free(tokenizer);
+    mf_gguf_close(file);
+    return 0;
+}
+
+// Feeds pieces and asserts what each lets out ("": nothing). A last expectation beginning with '$' is what finishing gives; without
+// one the stop text must have been found by the last piece.
+static void expect(const char *const *stops, const char *const *pieces, const char *const *outs) {
+    mf_text_list list = {0};
+    for (; *stops; stops++) assert_true(mf_array_push(&list, *stops));
+    mf_stream s;
+    mf_stream_init(&s, tokenizer, &list);
+    mf_str fresh;
+    bool going = true;
+    for (; *pieces; pieces++, outs++) {
+        assert_true(going);
+        going = mf_stream_text(&s, mf_str_of(*pieces), &fresh);
+        assert_non_null(*outs);
+        assert_true(mf_str_is(fresh, *outs));
+    }
+    assert_int_equal(going, *outs != NULL);
+    assert_int_equal(going, s.stopped_by == NULL);
+    assert_int_equal(mf_stream_finish(&s, &fresh), 0);
+    if (*outs)
+        assert_true(mf_str_is(fresh, *outs + 1));
+    else
+        assert_int_equal(fresh.len, 0);
+    free(list.data);
+    mf_stream_free(&s);
+}
+
+#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define NONE      ((const char *const[]){NULL})
+
+static void stop_texts(void **state) {
+    (void)state;
+    expect(NONE, LIST("one", " two"), LIST("one", " two", "$"));
+    expect(LIST("END"), LIST("one END two"), LIST("one "));
+    expect(LIST("END"), LIST("one E", "N", "D"), LIST("one ", "", ""));
+    expect(LIST("END"), LIST("one E", "N", "K"), LIST("one ", "", "ENK", "$"));
+    expect(LIST("END"), LIST("one EN"), LIST("one ", "$EN"));
+    expect(LIST("aab"), LIST("a", "a", "a", "b"), LIST("", "", "a", ""));
+    expect(LIST("\n\n", "\nUser"), LIST("hi\n", "Use", "ful"), LIST("hi", "", "\nUseful", "$"));
+    expect(LIST("later", "la"), LIST("a late la"), LIST("a ")); // the first in the text ends it
+    expect(LIST("ber", "numbers"), LIST("numbers"), LIST(""));  // also when another one ends earlier
+    expect(LIST("x"), LIST("x"), LIST(""));
+}
+
+// Characters that come in parts are given out whole, and a part that stays is dropped and counted.
+static void characters(void **state) {
+    (void)state;
+    mf_token_array ids = {0};
+    mf_error err = {0};
+    mf_text_list none = {0};
+    const char *text = "a\xF0\x9F\x98\x80z\xE2\x82\xAC";
+    assert_true(mf_tokenizer_encode(tokenizer, mf_str_of(text), MF_ENCODE_PLAIN, &ids, &err));
+    for (int drop = 0; drop < 2; drop++) {
+        mf_stream s;
+        mf_buf out = {0};
+        mf_str fresh;
+        mf_stream_init(&s, tokenizer, &none);
+        for (size_t i = 0; i + (size_t)drop < ids.len; i++) {
+            assert_true(mf_stream_token(&s, ids.data[i], &fresh));
+            mf_buf_str(&out, fresh);
+            assert_int_equal(mf_utf8_incomplete_tail(out.data, out.len), 0);
+        }
+        int dropped = mf_stream_finish(&s, &fresh);
+        mf_buf_str(&out, fresh);
+        assert_int_equal(dropped, drop ? 2 : 0);
+        assert_true(mf_str_is((mf_str){out.data, out.len}, drop ? "a\xF0\x9F\x98\x80z" : text));
+        free(out.data);
+        mf_stream_free(&s);
+    }
+    free(ids.data);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(stop_texts), cmocka_unit_test(characters)};
+    return cmocka_run_group_tests(tests, open_tokenizer, close_tokenizer);
+}
