@@ -1,0 +1,342 @@
+// minfer: language models from GGUF files, on one machine. The public interface; docs/api.md is a short tour of it.
+//
+// Handles are opaque: a model (weights and tokenizer), an engine over a model (the KV cache and the batch), sequences in an engine.
+// minfer_step advances all sequences of an engine together and reports a token of each.
+//
+// Errors. A function that can fail returns false or NULL and fills the minfer_error it is given, which may be NULL; on success it
+// leaves it alone. NULL for a handle or a pointer that is needed is refused by these functions (MINFER_ERROR_ARGUMENT) and undefined in
+// those without an error. Freeing NULL does nothing.
+//
+// Threads. A model may be used by any number of threads at the same time. An engine and its sequences belong to one thread at a time.
+// Engines of one model may run in different threads; their steps take turns, since they share the model's threads. Engines of
+// different models run at the same time. No function may be called with an engine or its sequences from inside a callback of that
+// engine, except the getters of a sequence.
+//
+// Structs with a `size` are filled by their init function, to which the caller gives sizeof; they can grow in later versions, and a
+// program that was compiled with a smaller one goes on working. Other structs keep their layout. Fields are set after the init.
+//
+// Results of unknown length. `cap` is the room at `out`, *n gets the length that is needed in any case, and:
+//     cap 0         true, nothing is written (out may be NULL): a question for the length
+//     cap < *n      false with MINFER_ERROR_SPACE, nothing is written
+//     cap >= *n     true; behind a text stands a NUL where there is room for one, which *n does not count
+#ifndef MINFER_H
+#define MINFER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define MINFER_API __attribute__((visibility("default")))
+#else
+#define MINFER_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ---- Versions
+
+#define MINFER_VERSION_MAJOR 0
+#define MINFER_VERSION_MINOR 1
+#define MINFER_VERSION_PATCH 0
+#define MINFER_VERSION       "0.1.0"
+
+// The library's version, which may be another than the header's.
+MINFER_API const char *minfer_version(void);
+
+// The version of the arithmetic: libraries with the same number give the same bytes for the same request, on every machine.
+MINFER_API int32_t minfer_arithmetic_version(void);
+
+// ---- Errors and the log
+
+typedef enum minfer_code {
+    MINFER_OK = 0,
+    MINFER_ERROR_ARGUMENT = 1,    // a value is outside what the function takes
+    MINFER_ERROR_FORMAT = 2,      // a file breaks its format
+    MINFER_ERROR_UNSUPPORTED = 3, // well-formed, but not something this version can do
+    MINFER_ERROR_MEMORY = 4,      // an allocation failed
+    MINFER_ERROR_IO = 5,          // the operating system refused a read or a map
+    MINFER_ERROR_LIMIT = 6,       // a bound (context, number of sequences) would be passed
+    MINFER_ERROR_NUMERIC = 7,     // an activation or logit is not finite
+    MINFER_ERROR_CANCELLED = 8,   // a callback asked to stop
+    MINFER_ERROR_INTERNAL = 9,    // a defect of the library
+    MINFER_ERROR_NOT_FOUND = 10,  // what was asked for is not there
+    MINFER_ERROR_SPACE = 11       // the caller's buffer is too small
+} minfer_code;
+
+typedef struct minfer_error {
+    minfer_code code;
+    char text[508]; // one sentence that names what was refused and its value; UTF-8, no final period
+} minfer_error;
+
+typedef enum minfer_log_level {
+    MINFER_LOG_ERROR = 0,
+    MINFER_LOG_WARNING = 1,
+    MINFER_LOG_NOTICE = 2,
+    MINFER_LOG_DEBUG = 3
+} minfer_log_level;
+
+// The library writes lines to standard error, those above this level not (MINFER_LOG_NOTICE until it is set). One level for the
+// process; any thread may set it.
+MINFER_API void minfer_set_log_level(minfer_log_level level);
+
+// ---- Models
+
+typedef struct minfer_model minfer_model;
+
+// Called now and then while a model is opened, in the thread that opens it, with a fraction from 0 to 1. False gives it up
+// (MINFER_ERROR_CANCELLED).
+typedef bool minfer_progress_fn(void *arg, double fraction);
+
+typedef struct minfer_model_options {
+    size_t size;
+    const char *backends; // NULL: the CPU; else names in order of preference with commas between ("cpu"), any case
+    const char *cpu;      // NULL or "": the best instruction set this machine has; else one by name ("scalar", "avx2")
+    minfer_progress_fn *progress; // NULL: none
+    void *progress_arg;
+    int32_t n_threads; // of the model's pool; 0: one for each core that this process may use
+    bool ids_only;     // the file's tokenizer is not read: ids in, ids out
+} minfer_model_options;
+
+MINFER_API void minfer_model_options_init(minfer_model_options *options, size_t size);
+
+// Opens a GGUF file (of a split one: any part), checks it and prepares its weights for this machine. options may be NULL: the
+// defaults. Afterwards nothing of the options is needed. NULL with error: a file that can't be read, is broken or holds something that
+// is not supported, each by name; nonsense in the options; an instruction set or backend that is unknown or not usable here; memory; the
+// progress function's word. A file without a tokenizer is opened as if ids_only were set. No environment variable is looked at.
+MINFER_API minfer_model *minfer_model_open(const char *path, const minfer_model_options *options, minfer_error *error);
+
+// Gives a model up. Engines over it go on working: what it holds is freed with the last of them. The handle itself is not to be
+// used any more.
+MINFER_API void minfer_model_close(minfer_model *model);
+
+// Texts live as long as the model.
+MINFER_API const char *minfer_model_architecture(const minfer_model *model); // "qwen2"
+MINFER_API const char *minfer_model_device(const minfer_model *model);       // "cpu (avx2, 4 threads)"
+MINFER_API int32_t minfer_model_n_vocab(const minfer_model *model);          // ids are 0 … n_vocab-1
+MINFER_API int32_t minfer_model_n_ctx_train(const minfer_model *model);      // the most tokens of a sequence
+MINFER_API int32_t minfer_model_n_embd(const minfer_model *model);           // channels
+MINFER_API int32_t minfer_model_n_layer(const minfer_model *model);
+MINFER_API uint64_t minfer_model_n_params(const minfer_model *model); // parameters in all
+MINFER_API bool minfer_model_has_tokenizer(const minfer_model *model);
+
+// A text out of the file's metadata ("general.name"): as it stands there, which need not be UTF-8. MINFER_ERROR_NOT_FOUND: no such key;
+// MINFER_ERROR_FORMAT: its value is no text.
+MINFER_API bool minfer_model_metadata(const minfer_model *model, const char *key, char *out, size_t cap, size_t *n,
+                                      minfer_error *error);
+
+// ---- Text and token ids. Those that can fail are refused for a model without a tokenizer (MINFER_ERROR_UNSUPPORTED).
+
+#define MINFER_ENCODE_SPECIAL 1u // BOS before and EOS behind, where the file asks for them
+#define MINFER_ENCODE_CONTROL 2u // the text of a control token becomes that token: not for text from strangers
+#define MINFER_ENCODE_PLAIN   4u // no text is special, not even that of a user-defined token
+
+// The ids of a text of len bytes. Any bytes are taken. Refused: unknown flags, a text over 1 GiB, memory.
+MINFER_API bool minfer_encode(const minfer_model *model, const char *text, size_t len, unsigned flags, int32_t *out,
+                              size_t cap, size_t *n, minfer_error *error);
+
+typedef struct minfer_message { // both end with NUL
+    const char *role;           // "system", "user", "assistant"; not empty
+    const char *content;
+} minfer_message;
+
+// The ids of a conversation in the model's chat format; with open_answer the opening of the assistant's turn stands behind it. What
+// messages say never becomes a control token. This version has ChatML, and refuses (MINFER_ERROR_UNSUPPORTED) a model without its
+// <|im_start|> and <|im_end|>; refused too: a message without a role, memory.
+MINFER_API bool minfer_encode_chat(const minfer_model *model, const minfer_message *messages, size_t n_messages,
+                                   bool open_answer, int32_t *out, size_t cap, size_t *n, minfer_error *error);
+
+#define MINFER_DECODE_SPECIAL   1u // control tokens give their text, else nothing
+#define MINFER_DECODE_CONTINUED 2u // the ids continue a text: a space that encoding put before the first word is kept
+
+// The text of ids. Bytes that are no UTF-8 pass as they are, but an incomplete character at the end is left out. Refused: ids outside
+// the tokenizer's vocabulary, unknown flags, memory.
+MINFER_API bool minfer_decode(const minfer_model *model, const int32_t *ids, size_t n_ids, unsigned flags, char *out,
+                              size_t cap, size_t *n, minfer_error *error);
+
+// The bytes of one token: maybe a part of a character. MINFER_DECODE_SPECIAL is the only flag.
+MINFER_API bool minfer_piece(const minfer_model *model, int32_t id, unsigned flags, char *out, size_t cap, size_t *n,
+                             minfer_error *error);
+
+// Whether a text ends at this token (EOS, end of turn). Any id may be asked; false without a tokenizer.
+MINFER_API bool minfer_is_end(const minfer_model *model, int32_t id);
+MINFER_API int32_t minfer_bos(const minfer_model *model); // -1: there is none
+MINFER_API int32_t minfer_eos(const minfer_model *model); // -1: there is none
+
+// ---- Engines
+
+typedef struct minfer_engine minfer_engine;
+
+typedef enum minfer_cache_type {
+    MINFER_CACHE_F16 = 0,
+    MINFER_CACHE_F32 = 1
+} minfer_cache_type;
+
+typedef struct minfer_engine_options {
+    size_t size;
+    int32_t max_sequences; // 1; at once
+    int32_t n_ctx;         // cells of the KV cache in all, shared by the sequences; 0: 4096 for each, or the model's maximum
+    int32_t n_batch;       // 512; rows of a step at most. No number here changes what is generated
+    int32_t max_outputs;   // rows of a step whose logits are wanted at most; 0: max_sequences
+    minfer_cache_type cache_type; // MINFER_CACHE_F16; of the cells
+    bool prefix_cache;            // true; a prompt's beginning that was evaluated before is not evaluated again
+} minfer_engine_options;
+
+MINFER_API void minfer_engine_options_init(minfer_engine_options *options, size_t size);
+
+// An engine over a model, with all the memory that its steps need. options may be NULL: the defaults. NULL with error: options
+// out of range (by name and value), memory.
+MINFER_API minfer_engine *minfer_engine_new(minfer_model *model, const minfer_engine_options *options, minfer_error *error);
+
+// Frees an engine with the sequences that are left in it.
+MINFER_API void minfer_engine_free(minfer_engine *engine);
+
+typedef struct minfer_engine_stats {
+    size_t size;
+    uint64_t weight_bytes, kv_bytes, activation_bytes; // of the model, of the cache, of steps
+    uint64_t kv_copies;                                // of blocks, before a write into a shared one
+    uint64_t kv_hit_cells;                             // tokens whose cells came from the prefix cache, in all
+    int32_t kv_blocks_total;                           // blocks of 64 cells
+    int32_t kv_blocks_used;                            // with a sequence in them
+    int32_t kv_blocks_shared;                          // with several
+    int32_t kv_blocks_cached;                          // free, but still in the prefix cache
+} minfer_engine_stats;
+
+// Fills size bytes of *stats: sizeof *stats. Fields that the library does not know are 0.
+MINFER_API void minfer_engine_get_stats(const minfer_engine *engine, minfer_engine_stats *stats, size_t size);
+
+// ---- Sequences
+
+typedef struct minfer_sequence minfer_sequence;
+
+typedef struct minfer_logit_bias {
+    int32_t token;
+    float bias; // added to the token's logit, in ±100; repeated tokens add up
+} minfer_logit_bias;
+
+typedef struct minfer_token_run {
+    const int32_t *ids;
+    size_t n;
+} minfer_token_run;
+
+// How a token is chosen. docs/sampling.md has the stages, their order and the ranges.
+typedef struct minfer_sampling {
+    size_t size;
+    uint64_t seed;                                 // 42; with the request it determines every draw
+    const minfer_logit_bias *logit_bias;           // none
+    const minfer_token_run *dry_sequence_breakers; // none; at most 20 ids each
+    size_t n_logit_bias, n_dry_sequence_breakers;
+    float temp;                 // 0.8; 0: the most probable token (after the penalties)
+    int32_t top_k;              // 40; 0: off
+    float top_p;                // 0.95; 1: off
+    float min_p;                // 0: off
+    float typical;              // 1: off
+    float top_n_sigma;          // 0: off
+    float xtc_probability;      // 0: off
+    float xtc_threshold;        // 0.1
+    float repeat_penalty;       // 1.1; 1: off
+    float frequency_penalty;    // 0: off
+    float presence_penalty;     // 0: off
+    int32_t repeat_last_n;      // 64; tokens that the three penalties look back on
+    float dry_multiplier;       // 0: off
+    float dry_base;             // 1.75
+    int32_t dry_allowed_length; // 2
+    int32_t dry_penalty_last_n; // 64
+    int32_t mirostat;           // 0: off, 1, 2
+    float mirostat_tau;         // 5
+    float mirostat_eta;         // 0.1
+    int32_t mirostat_m;         // 100
+} minfer_sampling;
+
+MINFER_API void minfer_sampling_init(minfer_sampling *sampling, size_t size);
+
+// Called inside minfer_step, before anything is sampled, with n_vocab logits that live until it returns. position: of the token that they
+// follow, from 0.
+typedef void minfer_logits_fn(void *arg, minfer_sequence *sequence, int32_t position, const float *logits, int32_t n_vocab);
+
+typedef struct minfer_sequence_options {
+    size_t size;
+    const minfer_sampling *sampling; // NULL: the defaults
+    const int32_t *stop_tokens;      // ids that end the answer, beside those of minfer_is_end
+    size_t n_stop_tokens;
+    minfer_logits_fn *on_logits; // NULL: none
+    void *arg;                   // for on_logits and minfer_sequence_arg
+    int32_t max_tokens;          // -1: the context is the only bound; else an answer's tokens at most
+    bool ignore_end;             // tokens of minfer_is_end don't end the answer
+    bool evaluate_only;          // nothing is sampled: tokens are evaluated, and their logits reported
+    bool all_logits;             // on_logits gets the logits of every row, not only of the last. Bypasses the prefix cache
+} minfer_sequence_options;
+
+MINFER_API void minfer_sequence_options_init(minfer_sequence_options *options, size_t size);
+
+// A sequence without tokens. options may be NULL: the defaults. What they point to is copied. NULL with error: all of the engine's
+// sequences are in use (MINFER_ERROR_LIMIT), nonsense in the options (by name and value), memory.
+MINFER_API minfer_sequence *minfer_sequence_new(minfer_engine *engine, const minfer_sequence_options *options,
+                                                minfer_error *error);
+
+// Ends a sequence at any time between steps and gives its cells back.
+MINFER_API void minfer_sequence_free(minfer_sequence *sequence);
+
+// Appends tokens: a prompt, the next turn. The following steps evaluate them and generate from there, also after the sequence had
+// finished. Refused, with nothing changed: ids outside the vocabulary, more than the context holds (MINFER_ERROR_LIMIT, with both
+// counts), a sequence that ended with an error, memory.
+MINFER_API bool minfer_append(minfer_sequence *sequence, const int32_t *ids, size_t n, minfer_error *error);
+
+// The same with the ids of minfer_encode and of minfer_encode_chat.
+MINFER_API bool minfer_append_text(minfer_sequence *sequence, const char *text, size_t len, unsigned flags,
+                                   minfer_error *error);
+MINFER_API bool minfer_append_chat(minfer_sequence *sequence, const minfer_message *messages, size_t n_messages,
+                                   bool open_answer, minfer_error *error);
+
+// Drops every token from number n on and stops; something must be appended before it goes on. n beyond the end drops nothing. Refused: a
+// negative n.
+MINFER_API bool minfer_truncate(minfer_sequence *sequence, int32_t n, minfer_error *error);
+
+// Stops generating: no event comes until something is appended.
+MINFER_API void minfer_stop(minfer_sequence *sequence);
+
+// The tokens so far, appended and generated; they live until the next call that changes the sequence, a step included.
+MINFER_API const int32_t *minfer_sequence_tokens(const minfer_sequence *sequence, size_t *n);
+MINFER_API int32_t minfer_sequence_n_evaluated(const minfer_sequence *sequence); // how many of them are in the KV cache
+MINFER_API int32_t minfer_sequence_n_cached(const minfer_sequence *sequence);    // that came from the prefix cache
+MINFER_API bool minfer_sequence_idle(const minfer_sequence *sequence);           // a step would do nothing for it
+MINFER_API void *minfer_sequence_arg(const minfer_sequence *sequence);           // of its options
+MINFER_API minfer_engine *minfer_sequence_engine(const minfer_sequence *sequence);
+
+// ---- Steps
+
+typedef enum minfer_finish {
+    MINFER_FINISH_NONE = 0,   // it goes on
+    MINFER_FINISH_STOP = 1,   // an ending token was generated
+    MINFER_FINISH_LENGTH = 2, // max_tokens, the context or the cache is full
+    MINFER_FINISH_ERROR = 3   // see `error`; the sequence can only be freed
+} minfer_finish;
+
+typedef struct minfer_event {
+    minfer_sequence *sequence;
+    const char
+        *text; // what this token adds to the answer: whole characters, maybe none; NUL-terminated, never NULL. The text
+    size_t text_len; // of an ending token and of control tokens is empty, and so is all text of a model without a tokenizer
+    const minfer_error *error; // MINFER_FINISH_ERROR: why; else NULL
+    int32_t token;             // the generated one; -1: none
+    minfer_finish finish;
+} minfer_event;
+
+// Evaluates one batch: a row of every sequence that generates, then of prompts what n_batch leaves room for. Fills events[0 … *n-1],
+// one for each sequence that got a token or ended; *n is 0 while only prompts were read and when there is nothing to do. `text` and
+// `error` live until the next step and until their sequence changes or is freed. An incomplete character at an answer's end is left
+// out. Bytes that no continuation could make UTF-8 pass as they are.
+// cap must be at least the number of the engine's sequences; a smaller one is refused (MINFER_ERROR_SPACE) and nothing is evaluated. When
+// the step itself fails, false with error, the events say which sequences ended with it.
+MINFER_API bool minfer_step(minfer_engine *engine, minfer_event *events, size_t cap, size_t *n, minfer_error *error);
+
+// Whether there is nothing left to evaluate in any sequence.
+MINFER_API bool minfer_idle(const minfer_engine *engine);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,84 @@
+// Inside of the public interface (include/minfer.h): a thin coat over the engine and the tokenizer. What is decided here is only
+// ownership, the growth of structs and taking turns on a model's threads.
+#ifndef MF_API_API_H
+#define MF_API_API_H
+
+#include <minfer.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "engine/engine.h"
+#include "text/tokenizer.h"
+
+struct minfer_model {
+    mf_gguf *file;
+    mf_device_list devices;
+    mf_model *model;
+    mf_tokenizer *tokenizer; // NULL: ids only
+    mf_token_array ends;     // tokens that end a text
+    atomic_int users;        // the opener and the engines
+    pthread_mutex_t turn;    // held by whoever uses the devices: their threads and working memory are the model's
+};
+
+struct minfer_engine {
+    minfer_model *model;
+    mf_engine *engine;
+    minfer_sequence **sequences; // [max_sequences], NULL where free
+    int32_t max_sequences, n_sequences;
+    bool stepping; // inside a step, so inside its callbacks
+};
+
+struct minfer_sequence {
+    minfer_engine *owner;
+    mf_sequence *sequence;
+    int32_t slot; // in owner->sequences
+    minfer_logits_fn *on_logits;
+    void *arg;
+    mf_token_array stop; // copies of the options' and the model's ending tokens
+    mf_decoder decoder;
+    mf_buf text; // of the last event
+    minfer_error error;
+    bool failed;
+};
+
+// ---- result.c
+
+// Hands an error to the caller (who may not want it). Returns false.
+bool mf_api_refuse(minfer_error *out, const mf_error *err);
+
+// Refuses a NULL where something is needed, by its name.
+bool mf_api_need(const void *pointer, const char *name, mf_error *err);
+
+// A result of unknown length, as minfer.h says: count elements of `size` bytes.
+bool mf_api_ids(const mf_token_array *ids, int32_t *out, size_t cap, size_t *n, mf_error *err);
+bool mf_api_text(mf_str text, char *out, size_t cap, size_t *n, mf_error *err);
+
+// ---- options.c
+
+// Each gives the options as this version knows them: the defaults where NULL was given. False with err for a struct that its init
+// function did not fill, or one of a later version that sets what is not known here.
+bool mf_api_model_options(const minfer_model_options *given, minfer_model_options *own, mf_error *err);
+bool mf_api_engine_options(const minfer_engine_options *given, minfer_engine_options *own, mf_error *err);
+bool mf_api_sequence_options(const minfer_sequence_options *given, minfer_sequence_options *own, mf_error *err);
+bool mf_api_sampling(const minfer_sampling *given, minfer_sampling *own, mf_error *err);
+
+// ---- model.c
+
+// One user more or less; the last one frees the model.
+void mf_api_model_hold(minfer_model *model);
+void mf_api_model_drop(minfer_model *model);
+
+// ---- text.c
+
+bool mf_api_encode(const minfer_model *model, const char *text, size_t len, unsigned flags, mf_token_array *ids,
+                   mf_error *err);
+bool mf_api_encode_chat(const minfer_model *model, const minfer_message *messages, size_t n, bool open_answer,
+                        mf_token_array *ids, mf_error *err);
+
+// ---- sequence.c
+
+// Forgets an answer's text: what follows begins another.
+void mf_api_sequence_restart(minfer_sequence *s);
+
+#endif

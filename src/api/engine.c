@@ -1,0 +1,158 @@
+// Engines and the step.
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/mem.h"
+
+#define DEFAULT_CTX 4096 // cells for each sequence
+
+static bool engine_params(const minfer_model *m, const minfer_engine_options *o, mf_engine_params *p, mf_error *err) {
+    if (o->n_ctx < 0) return mf_fail(err, MF_ERR_ARGUMENT, "the context is %d; it must be 0 or more", o->n_ctx);
+    if (o->cache_type != MINFER_CACHE_F16 && o->cache_type != MINFER_CACHE_F32)
+        return mf_fail(err, MF_ERR_ARGUMENT, "the cache type is %d; it must be 0 (f16) or 1 (f32)", (int)o->cache_type);
+    mf_engine_params_init(p);
+    p->max_seqs = o->max_sequences;
+    p->n_batch = o->n_batch;
+    p->max_outs = o->max_outputs;
+    p->kv_type = o->cache_type == MINFER_CACHE_F32 ? MF_TYPE_F32 : MF_TYPE_F16;
+    p->prefix_cache = o->prefix_cache;
+    int32_t most = m->model->hparams.n_ctx_train;
+    int64_t cells = (int64_t)(most < DEFAULT_CTX ? most : DEFAULT_CTX) * o->max_sequences;
+    p->n_ctx = o->n_ctx ? o->n_ctx : cells > INT32_MAX ? INT32_MAX : (int32_t)cells;
+    return true;
+}
+
+static minfer_engine *make(minfer_model *m, const minfer_engine_options *options, mf_error *err) {
+    minfer_engine_options o;
+    mf_engine_params p;
+    if (!mf_api_need(m, "the model", err) || !mf_api_engine_options(options, &o, err) || !engine_params(m, &o, &p, err))
+        return NULL;
+    minfer_engine *e = mf_alloc(1, sizeof *e);
+    if (!e) return mf_fail_memory(err, sizeof *e, "the engine"), NULL;
+    *e = (minfer_engine){.model = m, .max_sequences = o.max_sequences};
+    mf_api_model_hold(m);
+    pthread_mutex_lock(&m->turn);
+    e->engine = mf_engine_new(m->model, &m->devices, &p, err); // refuses numbers out of range
+    pthread_mutex_unlock(&m->turn);
+    if (e->engine) {
+        e->sequences = mf_alloc((size_t)o.max_sequences, sizeof(minfer_sequence *));
+        if (e->sequences) return e;
+        mf_fail_memory(err, (size_t)o.max_sequences * sizeof(minfer_sequence *), "the engine");
+    }
+    minfer_engine_free(e);
+    return NULL;
+}
+
+minfer_engine *minfer_engine_new(minfer_model *model, const minfer_engine_options *options, minfer_error *error) {
+    mf_error err = {0};
+    minfer_engine *e = make(model, options, &err);
+    if (!e) mf_api_refuse(error, &err);
+    return e;
+}
+
+void minfer_engine_free(minfer_engine *e) {
+    if (!e) return;
+    for (int32_t i = 0; i < e->max_sequences && e->sequences; i++) minfer_sequence_free(e->sequences[i]);
+    pthread_mutex_lock(&e->model->turn);
+    mf_engine_free(e->engine);
+    pthread_mutex_unlock(&e->model->turn);
+    mf_api_model_drop(e->model);
+    free(e->sequences);
+    free(e);
+}
+
+void minfer_engine_get_stats(const minfer_engine *e, minfer_engine_stats *stats, size_t size) {
+    mf_engine_memory memory = mf_engine_memory_of(e->engine);
+    mf_kv_stats kv = mf_engine_kv_stats(e->engine);
+    minfer_engine_stats own = {.size = size,
+                               .weight_bytes = e->model->model->weight_bytes,
+                               .kv_bytes = memory.kv,
+                               .activation_bytes = memory.activations,
+                               .kv_copies = kv.copies,
+                               .kv_hit_cells = kv.hit_cells,
+                               .kv_blocks_total = kv.blocks_total,
+                               .kv_blocks_used = kv.blocks_used,
+                               .kv_blocks_shared = kv.blocks_shared,
+                               .kv_blocks_cached = kv.blocks_cached};
+    memset(stats, 0, size);
+    memcpy(stats, &own, size < sizeof own ? size : sizeof own);
+}
+
+bool minfer_idle(const minfer_engine *e) { return mf_engine_idle(e->engine); }
+
+// ---- The step
+
+// Whose event it is: events come nearly in the order of slots, so the search goes on from the last one.
+static minfer_sequence *owner_of(const minfer_engine *e, const mf_sequence *sequence, int32_t *hint) {
+    for (int32_t i = 0; i < e->max_sequences; i++) {
+        int32_t slot = (*hint + i) % e->max_sequences;
+        minfer_sequence *s = e->sequences[slot];
+        if (s && s->sequence == sequence) return *hint = slot, s;
+    }
+    return NULL;
+}
+
+static minfer_finish finish_of(mf_finish finish) {
+    static const minfer_finish table[] = {
+        [MF_FINISH_NONE] = MINFER_FINISH_NONE,
+        [MF_FINISH_STOP] = MINFER_FINISH_STOP,
+        [MF_FINISH_LENGTH] = MINFER_FINISH_LENGTH,
+        [MF_FINISH_ERROR] = MINFER_FINISH_ERROR,
+    };
+    return table[finish];
+}
+
+// The text that a token adds. False: memory for it is out, and the sequence ends.
+static bool add_text(minfer_sequence *s, const mf_event *in) {
+    const mf_tokenizer *t = s->owner->model->tokenizer;
+    s->text.len = 0;
+    if (in->token < 0 || in->finish == MF_FINISH_STOP || !t || in->token >= mf_tokenizer_n_vocab(t)) return true;
+    mf_decoder_feed(&s->decoder, in->token, &s->text);
+    return !s->text.failed;
+}
+
+static minfer_event event_of(minfer_sequence *s, const mf_event *in) {
+    mf_error why = in->error;
+    minfer_event out = {.sequence = s, .text = "", .token = in->token, .finish = finish_of(in->finish)};
+    if (!add_text(s, in)) {
+        mf_sequence_stop(s->sequence);
+        mf_fail_memory(&why, s->text.len, "the text");
+        out.finish = MINFER_FINISH_ERROR;
+    } else if (s->text.len > 0) {
+        out.text = s->text.data;
+        out.text_len = s->text.len;
+    }
+    if (out.finish == MINFER_FINISH_ERROR) {
+        s->failed = true;
+        mf_api_refuse(&s->error, &why);
+        out.error = &s->error;
+    }
+    return out;
+}
+
+static bool step(minfer_engine *e, minfer_event *events, size_t cap, size_t *n, mf_error *err) {
+    if (!mf_api_need(n, "the place for the number of events", err)) return false;
+    *n = 0;
+    if (!mf_api_need(e, "the engine", err)) return false;
+    if (e->stepping) return mf_fail(err, MF_ERR_ARGUMENT, "a step was asked for inside a step");
+    if (cap < (size_t)e->n_sequences)
+        return mf_fail(err, (mf_code)MINFER_ERROR_SPACE, "there is room for %zu events, and %d sequences can have one", cap,
+                       e->n_sequences);
+    if (cap > 0 && !mf_api_need(events, "the list of events", err)) return false;
+    const mf_event *list;
+    size_t count = 0;
+    pthread_mutex_lock(&e->model->turn);
+    e->stepping = true;
+    bool ok = mf_engine_step(e->engine, &list, &count, err);
+    e->stepping = false;
+    pthread_mutex_unlock(&e->model->turn);
+    int32_t hint = 0;
+    for (size_t i = 0; i < count; i++) events[(*n)++] = event_of(owner_of(e, list[i].seq, &hint), &list[i]);
+    return ok;
+}
+
+bool minfer_step(minfer_engine *engine, minfer_event *events, size_t cap, size_t *n, minfer_error *error) {
+    mf_error err = {0};
+    return step(engine, events, cap, n, &err) || mf_api_refuse(error, &err);
+}
