@@ -152,6 +152,8 @@ static bool join(const mf_tokenizer *t, const mf_text_span *spans, size_t n, mf_
     for (size_t i = 0; i < n; i++)
         if (!mf_add_size(total, spans[i].text.len, &total) || total > MAX_TEXT)
             return mf_fail(err, MF_ERR_LIMIT, "the text is longer than %d bytes", MAX_TEXT);
+    *text = MF_STR("");
+    if (total == 0) return true;
     if (n == 1 && !t->sentencepiece) {
         *text = spans[0].text;
         return true;

@@ -13,6 +13,7 @@ enum {
 // Index N_PRES is SentencePiece.
 static const mf_tokenizer *tokenizer(unsigned which) {
     static mf_tokenizer *made[N_PRES + 1];
+    static mf_gguf *files[N_PRES + 1]; // kept: the tokenizers point into them
     if (made[which]) return made[which];
     static tiny_vocab v;
     if (which == N_PRES)
@@ -21,7 +22,8 @@ static const mf_tokenizer *tokenizer(unsigned which) {
         tiny_bpe(&v);
     size_t size;
     mf_error err = {0};
-    mf_gguf *file = mf_gguf_open_memory(tiny_build(&v, &size), size, &err);
+    uint8_t *bytes = tiny_build(&v, &size);
+    mf_gguf *file = files[which] = mf_gguf_open_memory(bytes, size, &err);
     mf_tokenizer_options opts = {.pre = which == N_PRES ? NULL : pres[which], .no_nfc = true};
     if (!file || !(made[which] = mf_tokenizer_new(file, &opts, &err))) {
         fprintf(stderr, "%s\n", err.text);

@@ -135,6 +135,7 @@ static void test_bos_and_eos(void **state) {
     assert_true(mf_tokenizer_add_bos(f.t) && mf_tokenizer_add_eos(f.t));
     EXPECT("hello", MF_ENCODE_ADD_SPECIAL, TINY_END, TINY_HELLO, TINY_END);
     EXPECT("", MF_ENCODE_ADD_SPECIAL, TINY_END, TINY_END);
+    expect_spans(&(mf_text_span){{NULL, 0}, true}, 1, 0, NULL, 0);
     EXPECT("hello", 0, TINY_HELLO);
 }
 
