@@ -41,7 +41,14 @@ configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/minferConfig.cmake.in mi
 write_basic_package_version_file(minferConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/minferConfig.cmake ${CMAKE_BINARY_DIR}/minferConfigVersion.cmake DESTINATION ${package})
 
-# Paths that are not below the prefix stand in minfer.pc as they are.
+# minfer.pc finds the prefix from where it lies, unless the library's folder is not below the prefix.
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+  set(PC_PREFIX "${CMAKE_INSTALL_PREFIX}")
+else()
+  file(RELATIVE_PATH up "/p/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/p")
+  string(REGEX REPLACE "/$" "" up "${up}")
+  set(PC_PREFIX "\${pcfiledir}/${up}")
+endif()
 foreach(dir LIBDIR INCLUDEDIR)
   if(IS_ABSOLUTE "${CMAKE_INSTALL_${dir}}")
     set(PC_${dir} "${CMAKE_INSTALL_${dir}}")
