@@ -180,7 +180,8 @@ static void scores(const attention_work *w, int32_t split) {
     }
 }
 
-// Scores of one query vector to p in place; its m and l. Lanes outside the range hold whatever K's memory gave.
+// Scores of one query vector to p in place; its m and l. Lanes outside the range hold whatever K's memory gave: their scores become
+// -infinity, so p = +0 (or m is not finite, and l is NaN with or without them).
 static void exponentials(const attention_work *w, int32_t q, mf_cell_range range) {
     float *score = w->score + (size_t)q * MF_SCORE_STRIDE;
     int32_t first = range.begin / MF_LANES * MF_LANES;
@@ -201,7 +202,6 @@ static void exponentials(const attention_work *w, int32_t q, mf_cell_range range
     largest = lanes_set1(m);
     for (int32_t c = first; c < range.end; c += MF_LANES) {
         lanes p = lanes_exp_of_negative(lanes_sub(lanes_load(score + c), largest));
-        p = lanes_select(lanes_between(range.begin - c, range.end - c), p, lanes_set1(0.0f));
         lanes_store(score + c, p);
         sum = lanes_add(sum, p);
     }
