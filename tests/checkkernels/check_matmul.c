@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "backend/cpu/panels.h"
-#include "base/clock.h"
 #include "base/half.h"
 #include "checkkernels/checkkernels.h"
 #include "quant/blocks.h"
@@ -224,85 +223,104 @@ void check_matmul(check *c) {
 
 // ---- Speed -------------------------------------------------------------------------------------------------------------------
 
+// Each timed call takes the next panels of a matrix, so that short calls (the shortest of many is the answer) still find the
+// weights of large matrices in memory, not in a cache.
 typedef struct job {
     const check *c;
     const problem *p;
-    int n_rows;
     float *dst;
+    int32_t panel, step;
 } job;
 
 static void run_job(void *arg) {
-    const job *j = arg;
+    job *j = arg;
     const mf_matrix *w = j->c->row->panels ? &j->p->panels : &j->p->file;
-    j->c->row->matmul[w->type](w, j->p->act, j->p->act_stride, j->n_rows, 0, (int32_t)(w->n_out / MF_PANEL), j->dst,
+    j->c->row->matmul[w->type](w, j->p->act, j->p->act_stride, j->p->n_rows, j->panel, j->panel + j->step, j->dst,
                                (size_t)w->n_out);
+    j->panel += j->step;
+    if ((int64_t)(j->panel + j->step) * MF_PANEL > w->n_out) j->panel = 0;
+}
+
+typedef struct peak_job {
+    const mf_kernels *row;
+    uint64_t n;
+    uint32_t sink;
+} peak_job;
+
+static void run_peak(void *arg) {
+    peak_job *j = arg;
+    j->n = j->row->int8_peak(200000, &j->sink);
 }
 
 static double int8_peak(const check *c) {
-    uint32_t sink = 1;
-    double best = 0;
-    for (int i = 0; i < 20; i++) {
-        const uint64_t from = mf_clock_ns();
-        const uint64_t n = c->row->int8_peak(1000000, &sink);
-        const double rate = (double)n / mf_clock_seconds(from, mf_clock_ns());
-        best = rate > best ? rate : best;
-    }
-    return best;
+    peak_job j = {c->row, 0, 1};
+    const double seconds = check_time(run_peak, &j);
+    return (double)j.n / seconds;
 }
 
-#define BANDWIDTH_BYTES ((size_t)256 << 20)
+#define READ_BYTES  ((size_t)192 << 20) // beyond the caches
+#define CHUNK_BYTES ((size_t)2 << 20)   // of a timed call
 
 typedef struct read_job {
     const uint64_t *words;
+    size_t at;
     uint64_t sum;
 } read_job;
 
 static void run_read(void *arg) {
     read_job *j = arg;
+    const uint64_t *words = j->words + j->at / 8;
     uint64_t sum[8] = {0};
-    for (size_t i = 0; i < BANDWIDTH_BYTES / 8; i += 8) {
-        for (int k = 0; k < 8; k++) sum[k] += j->words[i + k];
-        __builtin_prefetch(j->words + i + 512);
+    for (size_t i = 0; i < CHUNK_BYTES / 8; i += 8) {
+        for (int k = 0; k < 8; k++) sum[k] += words[i + k];
+        __builtin_prefetch(words + i + 512);
     }
     for (int k = 0; k < 8; k++) j->sum += sum[k];
+    j->at = (j->at + CHUNK_BYTES) % READ_BYTES;
 }
 
-static double bandwidth(void) {
-    uint64_t *words = malloc(BANDWIDTH_BYTES);
-    if (!words) return 0;
-    for (size_t i = 0; i < BANDWIDTH_BYTES / 8; i++) words[i] = i;
-    read_job j = {words, 0};
+// Bytes a second that one core reads.
+static double bandwidth(check *c) {
+    uint64_t *words = check_buffer(c, READ_BYTES);
+    for (size_t i = 0; i < READ_BYTES / 8; i++) words[i] = i;
+    read_job j = {words, 0, 0};
     const double seconds = check_time(run_read, &j);
-    free(words);
-    return (double)BANDWIDTH_BYTES / seconds + (double)(j.sum == 1);
+    check_free_buffers(c);
+    return (double)CHUNK_BYTES / seconds + (double)(j.sum == 1);
 }
 
-static void bench_type(check *c, const weight_type *t, int64_t n_in, double peak, double read) {
+#define BENCH_K 2048
+
+static void bench_type(check *c, const weight_type *t, double peak, double read) {
     static const int rows[] = {1, 2, 3, 4, 8, 32, 512};
+    size_t row_bytes = 0;
+    mf_type_row_bytes(t->type, BENCH_K, &row_bytes);
     if (!check_begin(c, t->name)) return;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        // Few rows: far more weights than the caches hold.
-        problem p;
-        size_t row_bytes = 0;
-        mf_type_row_bytes(t->type, (uint64_t)n_in, &row_bytes);
-        const int64_t n_out = rows[i] <= 8 ? (int64_t)(((size_t)96 << 20) / row_bytes / 16 * 16) : 512;
         if (c->row == c->ref && rows[i] > 8) continue;
-        make_weights(c, &p, t, n_in, n_out, WEIGHT_PLAIN);
+        const size_t panel_bytes = row_bytes * MF_PANEL;
+        const bool few = rows[i] <= 8;
+        const int32_t step = few ? (int32_t)(CHUNK_BYTES / panel_bytes) + 1 : 4;
+        const int64_t n_out = (few ? (int64_t)(READ_BYTES / 2 / panel_bytes) : step) * MF_PANEL;
+        problem p;
+        make_weights(c, &p, t, BENCH_K, n_out, WEIGHT_PLAIN);
         make_act(c, &p, rows[i], CHECK_PLAIN);
-        job j = {c, &p, rows[i], check_float_buffer(c, (size_t)(rows[i] * n_out))};
-        const double seconds = check_time(run_job, &j), macs = (double)n_in * (double)n_out * rows[i] / seconds;
-        const double bytes = (double)row_bytes * (double)n_out / seconds;
-        printf("%-8s %-14s %5d x %3d rows: %8.2f GMAC/s (%3.0f %% of the int8 peak), %6.2f GB/s (%3.0f %% of reading)\n",
-               c->row->name, t->name, (int)n_in, rows[i], macs * 1e-9, macs / peak * 100, bytes * 1e-9, bytes / read * 100);
+        job j = {c, &p, check_float_buffer(c, (size_t)(rows[i] * n_out)), 0, step};
+        const double seconds = check_time(run_job, &j), bytes = (double)panel_bytes * step / seconds;
+        const double macs = (double)BENCH_K * MF_PANEL * step * rows[i] / seconds;
+        printf("%-8s %-14s %3d rows: %7.2f GMAC/s, %3.0f %% of the int8 peak; %6.2f GB/s, %3.0f %% of reading\n",
+               c->row->name, t->name, rows[i], macs * 1e-9, macs / peak * 100, bytes * 1e-9, bytes / read * 100);
         fflush(stdout);
         check_free_buffers(c);
     }
 }
 
 void bench_matmul(check *c) {
-    const double peak = int8_peak(c), read = bandwidth();
-    printf("%-8s int8 peak %.1f GMAC/s, reading %.1f GB/s, one core\n", c->row->name, peak * 1e-9, read * 1e-9);
+    c->name = "matmul";
+    const double peak = int8_peak(c), read = bandwidth(c);
+    printf("%-8s int8 peak %.1f GMAC/s, reading %.1f GB/s, one core; rows of %d\n", c->row->name, peak * 1e-9, read * 1e-9,
+           BENCH_K);
     for (int i = 0; i < N_TYPES; i++) {
-        if (c->row->matmul[types[i].type]) bench_type(c, &types[i], 2048, peak, read);
+        if (c->row->matmul[types[i].type]) bench_type(c, &types[i], peak, read);
     }
 }

@@ -16,8 +16,8 @@ typedef struct check {
     const mf_kernels *row; // the row being checked
     const char *filter;    // only functions whose name contains this (NULL: all)
     uint64_t seed, state;
-    const char *name;      // of the function between check_begin and check_end
-    check_block *blocks;   // its buffers
+    const char *name;    // of the function between check_begin and check_end
+    check_block *blocks; // its buffers
     int n_compared, n_failed, n_failed_total;
 } check;
 
@@ -79,7 +79,7 @@ bool check_bytes(check *c, const void *ref, const void *got, size_t n, const cha
     __attribute__((format(printf, 5, 6)));
 bool check_true(check *c, bool condition, const char *what, ...) __attribute__((format(printf, 3, 4)));
 
-// The shortest of several timed calls of fn(arg), in seconds, over at least 50 ms in all.
+// The shortest of several timed calls of fn(arg), in seconds of processor time, over at least 50 ms in all.
 double check_time(void (*fn)(void *arg), void *arg);
 
 #endif

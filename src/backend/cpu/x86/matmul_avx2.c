@@ -7,39 +7,36 @@
 
 #include "backend/cpu/quantize.h"
 #include "backend/cpu/x86/float_avx2.h"
+#include "backend/cpu/x86/matmul_job.h"
 
 #include "backend/cpu/x86/unpack_avx2.h"
 
-#define GROUP     3            // rows of activations that share a load of weights
-#define PIECE     512          // values of a panel unpacked at a time
-#define ACT_BLOCK (160 * 1024) // bytes of activations that are gone over before the next panel
-#define MAX_ROWS  96           // rows of such a block
-#define AHEAD     2048         // bytes that the one-row kernels prefetch ahead
+#define GROUP 4    // rows of activations that share a load of weights
+#define PIECE 512  // values of a panel unpacked at a time
+#define AHEAD 2048 // bytes that the one-row kernels prefetch ahead
 
 // ---- The activations' side ---------------------------------------------------------------------------------------------------
 
-MF_INLINE __m256i broadcast_32(const void *p) {
-    int32_t v;
-    memcpy(&v, p, 4);
-    return _mm256_set1_epi32(v);
-}
+MF_INLINE __m256i broadcast_32(const void *p) { return _mm256_set1_epi32(load_32(p)); }
 
-// Adds a word's products to 16-bit sums; of signed types to 32-bit sums.
-MF_INLINE __m256i add_products(mf_type t, __m256i sum, __m256i w, __m256i a) {
-    if (is_signed(t)) {
-        const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(a, w));
-        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
-    } else {
-        sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(w, a));
-    }
+// Adds products to sums: of bytes in 16 bits, or, where `wide`, of 16-bit numbers in 32.
+MF_INLINE __m256i add_products(bool wide, __m256i sum, __m256i w, __m256i a) {
+    if (wide) sum = _mm256_add_epi32(sum, _mm256_madd_epi16(w, a));
+    if (!wide) sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(w, a));
     MF_PIN(sum);
     return sum;
 }
 
-// Ends a block of 32: sums to acc.
+// The even and the odd bytes of each word as 16-bit pairs.
+MF_INLINE __m256i even_bytes(__m256i v) { return _mm256_srai_epi16(_mm256_slli_epi16(v, 8), 8); }
+MF_INLINE __m256i odd_bytes(__m256i v) { return _mm256_srai_epi16(v, 8); }
+
+// Ends a block of 32: its sums to acc.
 MF_INLINE __m256 finish_32(mf_type t, const mf_act32 *a, int64_t b, __m256i sum, __m256 d, __m256 m, __m256 acc) {
-    if (!is_signed(t)) sum = _mm256_madd_epi16(sum, _mm256_set1_epi16(1));
-    if (t == MF_TYPE_Q5_1) sum = _mm256_add_epi32(sum, _mm256_set1_epi32(MF_ACT32_OFFSET * a->asum[b]));
+    if (!is_wide(t)) sum = _mm256_madd_epi16(sum, _mm256_set1_epi16(1));
+    if (t == MF_TYPE_Q5_1) { // has no offset: takes back what its sum began with
+        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(broadcast_32(a->start + 2 * b), _mm256_set1_epi16(-1)));
+    }
     acc = _mm256_fmadd_ps(_mm256_mul_ps(d, _mm256_set1_ps(a->d[b])), _mm256_cvtepi32_ps(sum), acc);
     if (has_min(t)) acc = _mm256_fmadd_ps(m, _mm256_set1_ps(a->s[b]), acc);
     return acc;
@@ -54,6 +51,7 @@ MF_INLINE __m256 finish_256(mf_type t, const mf_act256 *a, int64_t b, __m256i su
     const int pairs = t == MF_TYPE_Q2_K ? 8 : 4;
     const int16_t *asum = t == MF_TYPE_Q2_K ? a->asum + 16 * b : a->asum32 + 8 * b;
     __m256i min = _mm256_setzero_si256();
+    MF_UNROLL
     for (int i = 0; i < pairs; i++)
         min = _mm256_add_epi32(min, _mm256_madd_epi16(s->m[i][half], broadcast_32(asum + 2 * i)));
     return _mm256_fnmadd_ps(_mm256_mul_ps(s->dmin[half], d_a), _mm256_cvtepi32_ps(min), acc);
@@ -61,8 +59,9 @@ MF_INLINE __m256 finish_256(mf_type t, const mf_act256 *a, int64_t b, __m256i su
 
 // ---- Many rows: a piece of a panel in the cache ------------------------------------------------------------------------------
 
+// words: [word][half of the rows][32 bytes]. Wide types: the even bytes of the 8 words as 16-bit pairs, then the odd ones.
 typedef struct tile32 {
-    uint8_t words[PIECE / 32][8 * 64];
+    uint8_t words[PIECE / 32][2 * 8 * 64];
     __m256 d[PIECE / 32][2], m[PIECE / 32][2];
 } tile32;
 
@@ -75,16 +74,31 @@ MF_INLINE void put_word(uint8_t *words, int word, int half, __m256i v) {
     _mm256_store_si256((__m256i *)(words + 64 * word + 32 * half), v);
 }
 
+MF_INLINE void put_words(mf_type t, uint8_t *words, int step, int half, const __m256i w[4]) {
+    MF_UNROLL
+    for (int i = 0; i < words_a_step(t); i++) {
+        const int word = word_index(t, step, i);
+        put_word(words, word, half, is_wide(t) ? even_bytes(w[i]) : w[i]);
+        if (is_wide(t)) put_word(words, word + 8, half, odd_bytes(w[i]));
+    }
+}
+
+// Bytes of a panel from one piece to the next.
+MF_INLINE int piece_bytes(mf_type t) { return panel_bytes_of(t, PIECE); }
+
 MF_INLINE void unpack_32(mf_type t, const uint8_t *panel, int64_t b0, int n_blocks, tile32 *tile) {
     for (int b = 0; b < n_blocks; b++) {
         const block32 at = block32_at(t, panel, b0 + b);
+        prefetch(at.qs + piece_bytes(t), 512 / words_a_step(t));
+        prefetch(at.head + piece_bytes(t), 1);
         block32_scales(t, &at, tile->d[b], tile->m[b]);
         MF_UNROLL
         for (int step = 0; step < 8 / words_a_step(t); step++) {
+            MF_UNROLL
             for (int h = 0; h < 2; h++) {
                 __m256i w[4];
                 block32_words(t, &at, step, h, w);
-                for (int i = 0; i < words_a_step(t); i++) put_word(tile->words[b], word_index(t, step, i), h, w[i]);
+                put_words(t, tile->words[b], step, h, w);
             }
         }
     }
@@ -94,55 +108,76 @@ MF_INLINE void unpack_256(mf_type t, const uint8_t *panel, int64_t b0, int n_blo
     const mf_panel_shape s = mf_panel_shape_of(t);
     for (int b = 0; b < n_blocks; b++) {
         const uint8_t *body = panel + mf_panel_body(s, b0 + b);
+        prefetch(body + piece_bytes(t), s.body);
+        prefetch(panel + mf_panel_head(s, b0 + b) + piece_bytes(t), 1);
         block256_scales(t, panel + mf_panel_head(s, b0 + b), body, &tile->scales[b]);
         for (int step = 0; step < 64 / words_a_step(t); step++) {
+            MF_UNROLL
             for (int h = 0; h < 2; h++) {
                 __m256i w[4];
                 block256_words(t, body, step, h, w);
-                for (int i = 0; i < words_a_step(t); i++) put_word(tile->words[b], word_index(t, step, i), h, w[i]);
+                put_words(t, tile->words[b], step, h, w);
             }
         }
     }
 }
 
-// `n_words` words of weights times those of n activation rows: sums[row][half].
-MF_INLINE void add_words(mf_type t, const uint8_t *words, int n_words, const int8_t *const *q, int n, __m256i (*sum)[2]) {
+// n_words words of weights (two vectors each) times those of n rows of activations: sum[row][vector].
+MF_INLINE void add_words(bool wide, const uint8_t *words, int n_words, const int8_t *const *q, int n, __m256i (*sum)[2]) {
     MF_UNROLL
     for (int i = 0; i < n_words; i++) {
         __m256i w[2];
-        for (int h = 0; h < 2; h++) w[h] = _mm256_load_si256((const __m256i *)(words + 64 * i + 32 * h));
+        MF_UNROLL
+        for (int h = 0; h < 2; h++) {
+            w[h] = _mm256_load_si256((const __m256i *)(words + 64 * i + 32 * h));
+            MF_PIN(w[h]); // gcc would load it again for each row
+        }
         MF_UNROLL
         for (int r = 0; r < n; r++) {
             const __m256i a = broadcast_32(q[r] + 4 * i);
-            for (int h = 0; h < 2; h++) sum[r][h] = add_products(t, sum[r][h], w[h], a);
+            MF_UNROLL
+            for (int h = 0; h < 2; h++) sum[r][h] = add_products(wide, sum[r][h], w[h], a);
         }
     }
 }
 
+// Activations of a piece for the wide types: of each block the even, then the odd bytes of its words.
+typedef struct wide_act {
+    __m256i pairs[GROUP][PIECE / 32][2];
+} wide_act;
+
 // n rows of activations times the blocks of a tile, the first of which is block b0 of the row.
 MF_INLINE void rows_32(mf_type t, const tile32 *tile, int n_blocks, int64_t b0, const mf_act32 *a, int n,
                        float (*acc)[MF_PANEL]) {
-    __m256 out[GROUP][2];
-    for (int r = 0; r < n; r++) {
-        for (int h = 0; h < 2; h++) out[r][h] = _mm256_load_ps(acc[r] + 8 * h);
+    wide_act wide;
+    for (int b = 0; is_wide(t) && b < n_blocks; b++) {
+        MF_UNROLL
+        for (int r = 0; r < n; r++) {
+            const __m256i v = _mm256_loadu_si256((const __m256i *)(a[r].q + 32 * (b0 + b)));
+            wide.pairs[r][b][0] = even_bytes(v);
+            wide.pairs[r][b][1] = odd_bytes(v);
+        }
     }
     for (int b = 0; b < n_blocks; b++) {
         __m256i sum[GROUP][2];
         const int8_t *q[GROUP];
         MF_UNROLL
         for (int r = 0; r < n; r++) {
-            q[r] = a[r].q + 32 * (b0 + b);
+            q[r] = is_wide(t) ? (const int8_t *)wide.pairs[r][b] : a[r].q + 32 * (b0 + b);
             sum[r][0] = sum[r][1] = has_start(t) ? broadcast_32(a[r].start + 2 * (b0 + b)) : _mm256_setzero_si256();
         }
-        add_words(t, tile->words[b], 8, q, n, sum);
+        add_words(is_wide(t), tile->words[b], is_wide(t) ? 16 : 8, q, n, sum);
         MF_UNROLL
         for (int r = 0; r < n; r++) {
-            for (int h = 0; h < 2; h++)
-                out[r][h] = finish_32(t, &a[r], b0 + b, sum[r][h], tile->d[b][h], tile->m[b][h], out[r][h]);
+            __m256 out[2];
+            MF_UNROLL
+            for (int h = 0; h < 2; h++) {
+                out[h] =
+                    finish_32(t, &a[r], b0 + b, sum[r][h], tile->d[b][h], tile->m[b][h], _mm256_load_ps(acc[r] + 8 * h));
+            }
+            _mm256_store_ps(acc[r], out[0]);
+            _mm256_store_ps(acc[r] + 8, out[1]);
         }
-    }
-    for (int r = 0; r < n; r++) {
-        for (int h = 0; h < 2; h++) _mm256_store_ps(acc[r] + 8 * h, out[r][h]);
     }
 }
 
@@ -151,6 +186,7 @@ MF_INLINE void rows_256(mf_type t, const tile256 *tile, int n_blocks, int64_t b0
     const int run = run_words(t);
     for (int b = 0; b < n_blocks; b++) {
         __m256i total[GROUP][2];
+        MF_UNROLL
         for (int r = 0; r < n; r++) total[r][0] = total[r][1] = _mm256_setzero_si256();
         for (int j = 0; j < 64 / run; j++) {
             __m256i sum[GROUP][2];
@@ -161,9 +197,10 @@ MF_INLINE void rows_256(mf_type t, const tile256 *tile, int n_blocks, int64_t b0
                 sum[r][0] = sum[r][1] =
                     has_start(t) ? broadcast_32(a[r].start + 32 * (b0 + b) + 2 * j) : _mm256_setzero_si256();
             }
-            add_words(t, tile->words[b] + 64 * run * j, run, q, n, sum);
+            add_words(false, tile->words[b] + 64 * run * j, run, q, n, sum);
             MF_UNROLL
             for (int r = 0; r < n; r++) {
+                MF_UNROLL
                 for (int h = 0; h < 2; h++) {
                     total[r][h] = _mm256_add_epi32(total[r][h], _mm256_madd_epi16(sum[r][h], tile->scales[b].sc[j][h]));
                 }
@@ -171,25 +208,19 @@ MF_INLINE void rows_256(mf_type t, const tile256 *tile, int n_blocks, int64_t b0
         }
         MF_UNROLL
         for (int r = 0; r < n; r++) {
+            __m256 out[2];
+            MF_UNROLL
             for (int h = 0; h < 2; h++) {
-                const __m256 in = _mm256_load_ps(acc[r] + 8 * h);
-                _mm256_store_ps(acc[r] + 8 * h, finish_256(t, &a[r], b0 + b, total[r][h], &tile->scales[b], h, in));
+                out[h] = finish_256(t, &a[r], b0 + b, total[r][h], &tile->scales[b], h, _mm256_load_ps(acc[r] + 8 * h));
             }
+            _mm256_store_ps(acc[r], out[0]);
+            _mm256_store_ps(acc[r] + 8, out[1]);
         }
     }
 }
 
-// Where a call stands: what mf_matmul_fn takes.
-typedef struct job {
-    const mf_matrix *w;
-    const char *act;
-    size_t act_stride;
-    float *dst;
-    size_t dst_stride;
-} job;
-
 // How many of `left` rows to take together: never a lone one behind a full group.
-MF_INLINE int group_of(int left) { return left == 4 ? 2 : left < GROUP ? left : GROUP; }
+MF_INLINE int group_of(int left) { return left == 5 ? 3 : left < GROUP ? left : GROUP; }
 
 MF_INLINE void piece_32(mf_type t, const job *c, const uint8_t *panel, int32_t row0, int n_rows, float (*acc)[MF_PANEL]) {
     const int64_t n_in = c->w->n_in;
@@ -201,6 +232,7 @@ MF_INLINE void piece_32(mf_type t, const job *c, const uint8_t *panel, int32_t r
             mf_act32 a[GROUP];
             n = group_of(n_rows - r);
             for (int i = 0; i < n; i++) a[i] = mf_act32_of(c->act + (size_t)(row0 + r + i) * c->act_stride, n_in);
+            if (n == 4) rows_32(t, &tile, n_blocks, b0, a, 4, acc + r);
             if (n == 3) rows_32(t, &tile, n_blocks, b0, a, 3, acc + r);
             if (n == 2) rows_32(t, &tile, n_blocks, b0, a, 2, acc + r);
             if (n == 1) rows_32(t, &tile, n_blocks, b0, a, 1, acc + r);
@@ -218,6 +250,7 @@ MF_INLINE void piece_256(mf_type t, const job *c, const uint8_t *panel, int32_t 
             mf_act256 a[GROUP];
             n = group_of(n_rows - r);
             for (int i = 0; i < n; i++) a[i] = mf_act256_of(c->act + (size_t)(row0 + r + i) * c->act_stride, n_in);
+            if (n == 4) rows_256(t, &tile, n_blocks, b0, a, 4, acc + r);
             if (n == 3) rows_256(t, &tile, n_blocks, b0, a, 3, acc + r);
             if (n == 2) rows_256(t, &tile, n_blocks, b0, a, 2, acc + r);
             if (n == 1) rows_256(t, &tile, n_blocks, b0, a, 1, acc + r);
@@ -227,9 +260,10 @@ MF_INLINE void piece_256(mf_type t, const job *c, const uint8_t *panel, int32_t 
 
 // ---- One row: streaming ------------------------------------------------------------------------------------------------------
 
-MF_INLINE void prefetch(const uint8_t *p, int bytes) {
-    MF_UNROLL
-    for (int i = 0; i < bytes; i += 64) _mm_prefetch((const char *)(p + AHEAD + i), _MM_HINT_T0);
+// Adds the products of signed bytes, -128 among the weights, to 32-bit sums.
+MF_INLINE __m256i add_signed_products(__m256i sum, __m256i w, __m256i a) {
+    const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(a, w));
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
 
 MF_INLINE void stream_32(mf_type t, const job *c, const uint8_t *panel, int32_t row, float *acc) {
@@ -239,25 +273,28 @@ MF_INLINE void stream_32(mf_type t, const job *c, const uint8_t *panel, int32_t 
     for (int64_t b = 0; b < n_in / 32; b++) {
         const block32 at = block32_at(t, panel, b);
         const int8_t *q = a.q + 32 * b;
-        prefetch(at.qs, 512 / words_a_step(t));
-        prefetch(at.head, 32);
+        prefetch(at.qs + AHEAD, 512 / words_a_step(t));
+        prefetch(at.head + AHEAD, 1);
         __m256 d[2], m[2];
         block32_scales(t, &at, d, m);
-        __m256i sum[2];
-        sum[0] = sum[1] = has_start(t) ? broadcast_32(a.start + 2 * b) : _mm256_setzero_si256();
         MF_UNROLL
-        for (int step = 0; step < 8 / words_a_step(t); step++) {
-            for (int h = 0; h < 2; h++) {
+        for (int h = 0; h < 2; h++) {
+            __m256i sum = has_start(t) ? broadcast_32(a.start + 2 * b) : _mm256_setzero_si256();
+            MF_UNROLL
+            for (int step = 0; step < 8 / words_a_step(t); step++) {
                 __m256i w[4];
                 block32_words(t, &at, step, h, w);
+                MF_UNROLL
                 for (int i = 0; i < words_a_step(t); i++) {
-                    sum[h] = add_products(t, sum[h], w[i], broadcast_32(q + 4 * word_index(t, step, i)));
+                    const __m256i x = broadcast_32(q + 4 * word_index(t, step, i));
+                    sum = is_wide(t) ? add_signed_products(sum, w[i], x) : add_products(false, sum, w[i], x);
                 }
             }
+            out[h] = finish_32(t, &a, b, sum, d[h], m[h], out[h]);
         }
-        for (int h = 0; h < 2; h++) out[h] = finish_32(t, &a, b, sum[h], d[h], m[h], out[h]);
     }
-    for (int h = 0; h < 2; h++) _mm256_store_ps(acc + 8 * h, out[h]);
+    _mm256_store_ps(acc, out[0]);
+    _mm256_store_ps(acc + 8, out[1]);
 }
 
 // Steps first to first + run of a super-block: words_a_step sub-blocks at once, added to total.
@@ -278,13 +315,15 @@ MF_INLINE void stream_run(mf_type t, const uint8_t *body, int first, const mf_ac
             block256_words(t, body, first + k, h, w);
             MF_UNROLL
             for (int i = 0; i < n; i++) {
-                sum[i][h] = add_products(t, sum[i][h], w[i], broadcast_32(a->q + 256 * b + 4 * word_index(t, first + k, i)));
+                sum[i][h] =
+                    add_products(false, sum[i][h], w[i], broadcast_32(a->q + 256 * b + 4 * word_index(t, first + k, i)));
             }
         }
     }
     MF_UNROLL
     for (int i = 0; i < n; i++) {
         const int j = word_index(t, first, i) / run;
+        MF_UNROLL
         for (int h = 0; h < 2; h++) total[h] = _mm256_add_epi32(total[h], _mm256_madd_epi16(sum[i][h], s->sc[j][h]));
     }
 }
@@ -298,36 +337,26 @@ MF_INLINE void stream_256(mf_type t, const job *c, const uint8_t *panel, int32_t
     for (int64_t b = 0; b < n_in / 256; b++) {
         const uint8_t *head = panel + mf_panel_head(shape, b), *body = panel + mf_panel_body(shape, b);
         scales256 s;
-        prefetch(head, 32);
-        prefetch(body, qs_offset(t));
+        prefetch(head + AHEAD, 1);
+        prefetch(body + AHEAD, qs_offset(t));
         block256_scales(t, head, body, &s);
         __m256i total[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
         for (int step = 0; step < steps; step += run) {
-            prefetch(body + qs_offset(t) + step / run * share, share);
+            prefetch(body + AHEAD + qs_offset(t) + step / run * share, share);
             stream_run(t, body, step, &a, b, &s, total);
         }
+        MF_UNROLL
         for (int h = 0; h < 2; h++) out[h] = finish_256(t, &a, b, total[h], &s, h, out[h]);
     }
+    MF_UNROLL
     for (int h = 0; h < 2; h++) _mm256_store_ps(acc + 8 * h, out[h]);
 }
 
 // ---- The whole ---------------------------------------------------------------------------------------------------------------
 
-// Rows of activations to take before going to the next panel.
-static int rows_a_block(size_t act_stride) {
-    const size_t rows = ACT_BLOCK / (act_stride ? act_stride : 1) / GROUP * GROUP;
-    return rows < 4 * GROUP ? 4 * GROUP : rows > MAX_ROWS ? MAX_ROWS : (int)rows;
-}
-
-static void store_rows(const job *c, int32_t panel, int32_t row0, int n_rows, float (*acc)[MF_PANEL]) {
-    const int64_t first = (int64_t)panel * MF_PANEL, left = c->w->n_out - first;
-    const size_t n = left < MF_PANEL ? (size_t)left : MF_PANEL;
-    for (int r = 0; r < n_rows; r++) memcpy(c->dst + (size_t)(row0 + r) * c->dst_stride + first, acc[r], n * sizeof(float));
-}
-
 MF_INLINE void matmul(mf_type t, const job *c, int32_t n_rows, int32_t panel0, int32_t panel1) {
     const bool super = mf_panel_shape_of(t).block_len == 256 && t != MF_TYPE_IQ4_XS;
-    const int block = rows_a_block(c->act_stride);
+    const int block = rows_a_block(c->act_stride, GROUP);
     for (int32_t row = 0; row < n_rows; row += block) {
         const int n = n_rows - row < block ? n_rows - row : block;
         for (int32_t p = panel0; p < panel1; p++) {
@@ -366,21 +395,21 @@ MATMUL(q4_k, MF_TYPE_Q4_K)
 MATMUL(q5_k, MF_TYPE_Q5_K)
 MATMUL(q6_k, MF_TYPE_Q6_K)
 
-#define CHAINS 12
+#define CHAINS 10
 
 static uint64_t int8_peak(uint64_t rounds, uint32_t *sink) {
-    const __m256i w = _mm256_set1_epi8((char)(*sink & 63)), a = _mm256_set1_epi8((char)(*sink & 7));
+    const __m256i w = _mm256_set1_epi8((char)(*sink & 63));
     __m256i sum[CHAINS];
+    MF_UNROLL
     for (int i = 0; i < CHAINS; i++) sum[i] = _mm256_set1_epi16((short)i);
     for (uint64_t n = 0; n < rounds; n++) {
         MF_UNROLL
         for (int i = 0; i < CHAINS; i++) {
-            __m256i x = a;
-            MF_PIN(x); // keeps the product in the loop
-            sum[i] = _mm256_add_epi16(sum[i], _mm256_maddubs_epi16(w, x));
+            sum[i] = _mm256_add_epi16(sum[i], _mm256_maddubs_epi16(w, sum[i]));
             MF_PIN(sum[i]);
         }
     }
+    MF_UNROLL
     for (int i = 1; i < CHAINS; i++) sum[0] = _mm256_xor_si256(sum[0], sum[i]);
     *sink += (uint32_t)_mm256_extract_epi32(sum[0], 0);
     return rounds * CHAINS * 32;

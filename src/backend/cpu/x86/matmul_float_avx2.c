@@ -63,7 +63,6 @@ INLINE void panels(mf_type t, const uint8_t *w, size_t stride, int n_panels, con
     if (n_panels == 2) {
         if (n == 1) block(t, w, stride, 2, x, 1, n_in, acc, width);
         if (n == 2) block(t, w, stride, 2, x, 2, n_in, acc, width);
-        if (n == 3) block(t, w, stride, 2, x, 3, n_in, acc, width);
         return;
     }
     switch (n) {
@@ -82,6 +81,12 @@ static int rows_a_block(int64_t n_in) {
     return rows < GROUP ? GROUP : rows > 96 ? 96 : (int)rows;
 }
 
+// How many of `left` rows to take together: groups of equal size.
+static int group_of(int left) {
+    const int groups = (left + GROUP - 1) / GROUP;
+    return (left + groups - 1) / groups;
+}
+
 INLINE void matmul(mf_type t, const mf_matrix *w, const void *act, size_t act_stride, int32_t n_rows, int32_t panel0,
                    int32_t panel1, float *dst, size_t dst_stride) {
     const int rows = rows_a_block(w->n_in);
@@ -90,12 +95,12 @@ INLINE void matmul(mf_type t, const mf_matrix *w, const void *act, size_t act_st
         for (int32_t p = panel0, step; p < panel1; p += step) {
             const uint8_t *panel = (const uint8_t *)w->data + (size_t)p * w->stride;
             const int64_t first = (int64_t)p * MF_PANEL, left = w->n_out - first;
-            step = n_rows <= 3 && p + 1 < panel1 ? 2 : 1;
+            step = n_rows <= 2 && p + 1 < panel1 ? 2 : 1;
             const size_t width = (size_t)step * MF_PANEL, n_store = (size_t)left < width ? (size_t)left : width;
             for (int32_t r = row0, n; r < end; r += n) {
                 float acc[GROUP * 2 * MF_PANEL] = {0};
                 const float *x[GROUP];
-                n = end - r < GROUP ? end - r : GROUP;
+                n = group_of(end - r);
                 for (int i = 0; i < n; i++) x[i] = (const float *)((const char *)act + (size_t)(r + i) * act_stride);
                 panels(t, panel, w->stride, step, x, n, w->n_in, acc);
                 for (int i = 0; i < n; i++) {

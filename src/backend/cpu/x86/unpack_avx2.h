@@ -1,8 +1,8 @@
 // How a panel's blocks become vectors of bytes on AVX2: one short piece for each type. A word is the 4 neighbouring values of each of 16
 // rows, in two vectors of 8 rows. Everything is inlined with a constant type.
 //
-// Words come out as unsigned bytes, but for the signed types. Types with an offset get it from the activations' `start` (act.h); Q4_0
-// and Q3_K have smaller offsets than that and are raised by the difference.
+// Words come out as unsigned bytes that are small enough for 16-bit sums of a block, but for the wide types: signed bytes. Types with an
+// offset get it from the activations' `start` (act.h); Q4_0 and Q3_K have smaller offsets than that and are raised by the difference.
 #ifndef MF_BACKEND_CPU_X86_UNPACK_AVX2_H
 #define MF_BACKEND_CPU_X86_UNPACK_AVX2_H
 
@@ -11,47 +11,17 @@
 #include "backend/cpu/act.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/panels_layout.h"
+#include "backend/cpu/x86/matmul_job.h"
 #include "quant/blocks.h"
-
-#define MF_INLINE static inline __attribute__((always_inline))
-#ifdef __clang__
-#define MF_UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define MF_UNROLL _Pragma("GCC unroll 16")
-#endif
-
-// Keeps a vector in a register and the compiler from regrouping the sum it holds.
-#define MF_PIN(v) __asm__("" : "+x"(v))
 
 // ---- What kind of type it is -------------------------------------------------------------------------------------------------
 
-MF_INLINE bool is_signed(mf_type t) { return t == MF_TYPE_Q8_0 || t == MF_TYPE_IQ4_NL || t == MF_TYPE_IQ4_XS; }
-
-MF_INLINE bool has_min(mf_type t) {
-    return t == MF_TYPE_Q4_1 || t == MF_TYPE_Q5_1 || t == MF_TYPE_Q2_K || t == MF_TYPE_Q4_K || t == MF_TYPE_Q5_K;
-}
+// Weights of 8 bits, whose sums take 32.
+MF_INLINE bool is_wide(mf_type t) { return t == MF_TYPE_Q8_0 || t == MF_TYPE_IQ4_NL || t == MF_TYPE_IQ4_XS; }
 
 // Whether sums begin at the activations' start. Q5_1 has no offset, but would leave 16 bits without one; it is put back in the end.
 MF_INLINE bool has_start(mf_type t) {
     return t == MF_TYPE_Q4_0 || t == MF_TYPE_Q5_0 || t == MF_TYPE_Q5_1 || t == MF_TYPE_Q3_K || t == MF_TYPE_Q6_K;
-}
-
-// Words that come out of one step of unpacking.
-MF_INLINE int words_a_step(mf_type t) {
-    return t == MF_TYPE_Q8_0 ? 1 : t == MF_TYPE_Q2_K || t == MF_TYPE_Q3_K || t == MF_TYPE_Q6_K ? 4 : 2;
-}
-
-// Which word of its block (of the 8 of 32 values, of the 64 of 256) is the i-th of a step.
-MF_INLINE int word_index(mf_type t, int step, int i) {
-    switch (t) {
-    case MF_TYPE_Q8_0: return step;
-    case MF_TYPE_Q4_K:
-    case MF_TYPE_Q5_K: return step / 8 * 16 + i * 8 + step % 8;
-    case MF_TYPE_Q2_K:
-    case MF_TYPE_Q3_K:
-    case MF_TYPE_Q6_K: return step / 8 * 32 + i * 8 + step % 8;
-    default: return step + 4 * i;
-    }
 }
 
 // ---- Vectors -----------------------------------------------------------------------------------------------------------------
@@ -66,22 +36,6 @@ MF_INLINE __m256 load_half_floats(const uint8_t *p) { return _mm256_cvtph_ps(_mm
 
 // ---- Types with a scale per 32 -----------------------------------------------------------------------------------------------
 
-// Where block b (of 32 values) of a panel has its parts.
-typedef struct block32 {
-    const uint8_t *head, *body, *qs;
-    int group; // IQ4_XS: which of the super-block's
-} block32;
-
-MF_INLINE block32 block32_at(mf_type t, const uint8_t *panel, int64_t b) {
-    const mf_panel_shape s = mf_panel_shape_of(t);
-    const int64_t block = t == MF_TYPE_IQ4_XS ? b / 8 : b;
-    block32 at = {panel + mf_panel_head(s, block), panel + mf_panel_body(s, block), NULL, (int)(b % 8)};
-    at.qs = at.body;
-    if (t == MF_TYPE_Q5_0 || t == MF_TYPE_Q5_1) at.qs += MF_PANEL_Q5_QS;
-    if (t == MF_TYPE_IQ4_XS) at.qs += MF_PANEL_IQ4_XS_QS + 256 * at.group;
-    return at;
-}
-
 MF_INLINE void iq4_xs_scales(const block32 *at, __m256 d[2]) {
     const uint8_t *high = at->body + at->group / 4 * MF_PANEL,
                   *low = at->body + MF_PANEL_IQ4_XS_LOW + at->group / 2 * MF_PANEL;
@@ -95,6 +49,7 @@ MF_INLINE void iq4_xs_scales(const block32 *at, __m256 d[2]) {
 
 // The scales (and minimums) of a block's 16 rows.
 MF_INLINE void block32_scales(mf_type t, const block32 *at, __m256 d[2], __m256 m[2]) {
+    MF_UNROLL
     for (int h = 0; h < 2; h++) {
         d[h] = load_half_floats(at->head + 16 * h);
         if (has_min(t)) m[h] = load_half_floats(at->head + 32 + 16 * h);
@@ -108,14 +63,16 @@ MF_INLINE void block32_words(mf_type t, const block32 *at, int step, int half, _
     w[0] = t == MF_TYPE_Q8_0 ? v : mask_bytes(v, 15);
     w[1] = mask_bytes(_mm256_srli_epi16(v, 4), 15);
     if (t == MF_TYPE_Q4_0) {
-        for (int i = 0; i < 2; i++) w[i] = _mm256_add_epi8(w[i], _mm256_set1_epi8(MF_ACT32_OFFSET - 8));
+        w[0] = _mm256_add_epi8(w[0], _mm256_set1_epi8(MF_ACT32_OFFSET - 8));
+        w[1] = _mm256_add_epi8(w[1], _mm256_set1_epi8(MF_ACT32_OFFSET - 8));
     } else if (t == MF_TYPE_Q5_0 || t == MF_TYPE_Q5_1) { // bit `step` of each byte belongs to w[0], bit step + 4 to w[1]
         const __m256i qh = load_half_word(at->body, 0, half);
         w[0] = _mm256_or_si256(w[0], mask_bytes(_mm256_sll_epi16(qh, _mm_cvtsi32_si128(4 - step)), 16));
         w[1] = _mm256_or_si256(w[1], mask_bytes(shift_right(qh, step), 16));
     } else if (t == MF_TYPE_IQ4_NL || t == MF_TYPE_IQ4_XS) {
         const __m256i values = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)mf_iq4_values));
-        for (int i = 0; i < 2; i++) w[i] = _mm256_shuffle_epi8(values, w[i]);
+        w[0] = _mm256_shuffle_epi8(values, w[0]);
+        w[1] = _mm256_shuffle_epi8(values, w[1]);
     }
 }
 
@@ -123,17 +80,6 @@ MF_INLINE void block32_words(mf_type t, const block32 *at, int step, int half, _
 
 // Words whose sum shares a scale and still fits 16 bits: 8 (32 values) or 4 (16 values).
 MF_INLINE int run_words(mf_type t) { return t == MF_TYPE_Q4_K ? 8 : 4; }
-
-// Offset of the packed weights in a body.
-MF_INLINE int qs_offset(mf_type t) {
-    switch (t) {
-    case MF_TYPE_Q2_K: return MF_PANEL_Q2_K_QS;
-    case MF_TYPE_Q3_K: return MF_PANEL_Q3_K_QS;
-    case MF_TYPE_Q4_K: return MF_PANEL_Q4_K_QS;
-    case MF_TYPE_Q5_K: return MF_PANEL_Q5_K_QS;
-    default: return MF_PANEL_Q6_K_QL;
-    }
-}
 
 // Half of the words of a step of a super-block.
 MF_INLINE void block256_words(mf_type t, const uint8_t *body, int step, int half, __m256i w[4]) {
@@ -157,6 +103,7 @@ MF_INLINE void block256_words(mf_type t, const uint8_t *body, int step, int half
         w[3] = _mm256_or_si256(mask_bytes(_mm256_srli_epi16(b, 4), 15), mask_bytes(_mm256_srli_epi16(qh, 2), 0x30));
     } else {
         const __m256i v = load_half_word(qs, step, half);
+        MF_UNROLL
         for (int i = 0; i < 4; i++) w[i] = mask_bytes(_mm256_srli_epi16(v, 2 * i), 3);
         if (t == MF_TYPE_Q3_K) { // bit 4 * (half of 128) + i of the high bits
             const __m256i bits = shift_right(load_half_word(body + MF_PANEL_Q3_K_HMASK, step % 8, half), step / 8 * 4);
@@ -164,6 +111,7 @@ MF_INLINE void block256_words(mf_type t, const uint8_t *body, int step, int half
             w[1] = _mm256_or_si256(w[1], mask_bytes(_mm256_slli_epi16(bits, 1), 4));
             w[2] = _mm256_or_si256(w[2], mask_bytes(bits, 4));
             w[3] = _mm256_or_si256(w[3], mask_bytes(_mm256_srli_epi16(bits, 1), 4));
+            MF_UNROLL
             for (int i = 0; i < 4; i++) w[i] = _mm256_add_epi8(w[i], _mm256_set1_epi8(MF_ACT256_OFFSET - 4));
         }
     }
@@ -229,6 +177,7 @@ MF_INLINE void q3_k_scales(const uint8_t *planes, scales256 *s) {
 }
 
 MF_INLINE void block256_scales(mf_type t, const uint8_t *head, const uint8_t *body, scales256 *s) {
+    MF_UNROLL
     for (int h = 0; h < 2; h++) {
         s->d[h] = load_half_floats(head + 16 * h);
         if (has_min(t)) s->dmin[h] = load_half_floats(head + 32 + 16 * h);
@@ -238,6 +187,7 @@ MF_INLINE void block256_scales(mf_type t, const uint8_t *head, const uint8_t *bo
     } else if (t == MF_TYPE_Q3_K) {
         q3_k_scales(body, s);
     } else if (t == MF_TYPE_Q6_K) {
+        MF_UNROLL
         for (int g = 0; g < 16; g++) put_scale(s, g, load_bytes(body, g));
     } else {
         for (int g = 0; g < 16; g += 2) {
