@@ -68,6 +68,10 @@
 
 #define NOT_BLOOM_PUNCTUATION " ?[^(\\s|.,!?\\x{2026}\\x{3002}\\x{ff0c}\\x{3001}\\x{964}\\x{6d4}\\x{60c})]+"
 
+// Jais 2 cuts a run of spaces in parts of 512. Behind such a part the run has no line break (else LINE_BREAKS had matched
+// before); to look for one again at each part would be quadratic.
+#define IN_A_NEW_RUN "(?<!(?![\\r\\n])\\s)"
+
 #define R(text) \
     { .kind = MF_SPLIT_REGEX, .regex = text }
 #define D(rule) \
@@ -93,7 +97,7 @@ static const mf_pretokenizer table[] = {
      .splits = {R("\\p{N}{1,3}"), R(CONTRACTION "|" WORD "|\\p{N}+|" SYMBOLS "|" SPACES)},
      .ignore_merges = true},
     {.names = {"jais-2"},
-     .splits = {R(CONTRACTION "|" WORD "|\\p{N}{1,3}|" SYMBOLS "|" LINE_BREAKS
+     .splits = {R(CONTRACTION "|" WORD "|\\p{N}{1,3}|" SYMBOLS "|" IN_A_NEW_RUN LINE_BREAKS
                               "|\\s{512}(?!\\S)|\\s{256}(?!\\S)|\\s{128}(?!\\S)|\\s{64}(?!\\S)|\\s{32}(?!\\S)|\\s{16}(?!\\S)"
                               "|\\s{8}(?!\\S)|\\s{4}(?!\\S)|\\s{1,2}(?!\\S)|\\s{1}")}},
     {.names = {"qwen2", "deepseek-r1-qwen", "kormo", "f2llmv2", "megrez"}, .splits = {R(QWEN2)}, .nfc = true},

@@ -140,6 +140,14 @@ PUBLISHED = {
         False,
         False,
     ),
+    "jais-2": (
+        one(
+            CONTRACTION + "|" + LETTERS + r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|"
+            + "|".join(r"\s{%d}(?!\S)" % n for n in (512, 256, 128, 64, 32, 16, 8, 4)) + r"|\s{1,2}(?!\S)|\s{1}"
+        ),
+        False,
+        False,
+    ),
     "superbpe": (lambda: [split(r"\p{N}+"), split(r"(?=(\d{3})+(?!\d))"), byte_level(False)], False, False),
     "tiny_aya": (
         lambda: [
