@@ -15,6 +15,9 @@ static bool always(const mf_cpu_features *f) {
 #if defined(__x86_64__)
 static bool has_avx2(const mf_cpu_features *f) { return f->avx2; }
 static bool has_avx512(const mf_cpu_features *f) { return f->avx512 && f->avx512vnni; }
+#elif defined(__aarch64__)
+static bool has_neon(const mf_cpu_features *f) { return f->neon; }
+static bool has_dotprod(const mf_cpu_features *f) { return f->dotprod; }
 #endif
 
 // Worst first: each row begins as a copy of the one above it here.
@@ -28,6 +31,9 @@ static const struct {
 #if defined(__x86_64__)
     {"avx2", has_avx2, mf_matmul_avx2, mf_vector_avx2},
     {"avx512", has_avx512, mf_matmul_avx512, mf_vector_avx512},
+#elif defined(__aarch64__)
+    {"neon", has_neon, mf_matmul_neon, mf_vector_neon},
+    {"dotprod", has_dotprod, mf_matmul_dotprod, mf_vector_neon},
 #endif
 };
 

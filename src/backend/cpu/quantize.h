@@ -11,5 +11,7 @@ bool mf_quantize_32_avx2(const float *x, void *row, int64_t n);
 bool mf_quantize_256_avx2(const float *x, void *row, int64_t n);
 bool mf_quantize_32_avx512(const float *x, void *row, int64_t n);
 bool mf_quantize_256_avx512(const float *x, void *row, int64_t n);
+bool mf_quantize_32_neon(const float *x, void *row, int64_t n);
+bool mf_quantize_256_neon(const float *x, void *row, int64_t n);
 
 #endif

@@ -9,6 +9,8 @@
 void mf_matmul_scalar(mf_kernels *k);
 void mf_matmul_avx2(mf_kernels *k);
 void mf_matmul_avx512(mf_kernels *k);
+void mf_matmul_neon(mf_kernels *k);
+void mf_matmul_dotprod(mf_kernels *k);
 
 // Everything else but name and usable.
 void mf_vector_scalar(mf_kernels *k);
