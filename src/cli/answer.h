@@ -32,8 +32,8 @@ typedef struct mf_answer_request {
     mf_output *out; // where text goes as it comes; NULL: nowhere
 } mf_answer_request;
 
-// Generates into *a (which is made by it and freed by the caller in any case). Ctrl-C, an output that can't be written and an error
-// in a step end it in a->finish. False with err: it could not begin.
+// Generates into *a (which is made by it and freed by the caller in any case). Ctrl-C, an output that can't be written and
+// an error in a step end it in a->finish. False with err: it could not begin.
 bool mf_answer_make(mf_answer *a, const mf_loaded *l, const mf_options *o, const mf_answer_request *request, mf_error *err);
 void mf_answer_free(mf_answer *a);
 

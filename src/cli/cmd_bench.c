@@ -55,7 +55,8 @@ static bool load(job *j, const char *path, const mf_bench_test *tests, size_t n,
     return true;
 }
 
-// The machine's limits are measured before and after the tests: the larger is nearer to the truth where others use the machine too.
+// The machine's limits are measured before and after the tests: the larger is nearer to the truth where others use the
+// machine too.
 static bool measure(job *j, mf_error *err) {
     mf_device *device = j->loaded.devices.device[0];
     mf_device_limits now;

@@ -12,12 +12,12 @@
 #include "cli/terminal.h"
 
 static const mf_command commands[] = {
-    {"run", MF_CMD_RUN, "MODEL [PROMPT]", 2, "answers a prompt (the word run may be left out)", mf_command_run},
-    {"info", MF_CMD_INFO, "MODEL", 1, "shows what is in a model file and the memory it needs", mf_command_info},
-    {"tokenize", MF_CMD_TOKENIZE, "MODEL [TEXT]", 2, "shows the token ids of a text, or the text of ids",
-     mf_command_tokenize},
-    {"bench", MF_CMD_BENCH, "MODEL", 1, "measures speed, beside what the machine could do", mf_command_bench},
-    {"doctor", MF_CMD_DOCTOR, "", 0, "shows what this machine has and what minfer uses of it", mf_command_doctor},
+    {"run", "MODEL [PROMPT]", "answers a prompt (the word run may be left out)", mf_command_run, MF_CMD_RUN, 2},
+    {"info", "MODEL", "shows what is in a model file and the memory it needs", mf_command_info, MF_CMD_INFO, 1},
+    {"tokenize", "MODEL [TEXT]", "shows the token ids of a text, or the text of ids", mf_command_tokenize, MF_CMD_TOKENIZE,
+     2},
+    {"bench", "MODEL", "measures speed, beside what the machine could do", mf_command_bench, MF_CMD_BENCH, 1},
+    {"doctor", "", "shows what this machine has and what minfer uses of it", mf_command_doctor, MF_CMD_DOCTOR, 0},
 };
 
 const mf_command *mf_commands(size_t *n) {

@@ -17,11 +17,11 @@ enum { // subcommands, a set
 
 typedef struct mf_command {
     const char *name;
-    unsigned bit;
     const char *words;         // of the usage line: "MODEL [PROMPT]"
-    int n_words;               // 0: none, 1: MODEL, 2: MODEL and a text
     const char *help;          // one line
     int (*run)(mf_options *o); // gives the exit code
+    unsigned bit;              // MF_CMD_*
+    int n_words;               // 0: none, 1: MODEL, 2: MODEL and a text
 } mf_command;
 
 // All subcommands; the first is what runs without a name.
@@ -84,9 +84,9 @@ typedef char *mf_env_fn(const char *name); // getenv, or none
 
 // Parses the arguments behind the subcommand's name into *o, which is initialised by it and freed by the caller in any case.
 // Flags beat the environment (env may be NULL). Accepted: --name value, --name=value, -c value; `--` ends the flags; pasted
-// llama.cpp flags that mean nothing here get a notice. Words become o->model and o->prompt: a single word is the text where -m
-// or $MINFER_MODEL names the model, unless (with the variable) it ends in .gguf or is a file. Gives MF_EXIT_DONE, MF_EXIT_USAGE for what can't be parsed, or
-// MF_EXIT_REFUSED for a number outside its range, with err.
+// llama.cpp flags that mean nothing here get a notice. Words become o->model and o->prompt: a single word is the text where
+// -m or $MINFER_MODEL names the model, unless (with the variable) it ends in .gguf or is a file. Gives MF_EXIT_DONE,
+// MF_EXIT_USAGE for what can't be parsed, or MF_EXIT_REFUSED for a number outside its range, with err.
 int mf_flags_parse(const mf_command *command, int argc, char *const *argv, mf_env_fn *env, mf_options *o, mf_error *err);
 
 // Whether the flag with this canonical name ("--temp") was given.

@@ -6,8 +6,8 @@
 #include "base/text.h"
 #include "cli/options.h"
 
-// The text by a word or -p, from a file, or from standard input when there is neither and it is no terminal. *storage (empty,
-// freed by the caller) holds it where it was read. Gives an exit code; `what` names the text in the refusal.
+// The text by a word or -p, from a file, or from standard input when there is neither and it is no terminal. *storage
+// (empty, freed by the caller) holds it where it was read. Gives an exit code; `what` names the text in the refusal.
 int mf_input_text(const mf_options *o, const char *what, mf_buf *storage, mf_str *text, mf_error *err);
 
 // Without the line end that a file or an echo leaves behind.

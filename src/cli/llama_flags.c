@@ -1,5 +1,5 @@
-// Flags of llama.cpp's programs that people paste: what they mean here, or one line of advice. Those with the same meaning are
-// names in the table of flags.
+// Flags of llama.cpp's programs that people paste: what they mean here, or one line of advice. Those with the same meaning
+// are names in the table of flags.
 #include "cli/flags.h"
 
 #define ACCEPTED false

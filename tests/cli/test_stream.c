@@ -28,8 +28,8 @@ static int close_tokenizer(void **state) {
     return 0;
 }
 
-// Feeds pieces and asserts what each lets out ("": nothing). A last expectation beginning with '$' is what finishing gives; without
-// one the stop text must have been found by the last piece.
+// Feeds pieces and asserts what each lets out ("": nothing). A last expectation beginning with '$' is what finishing gives;
+// without one the stop text must have been found by the last piece.
 static void expect(const char *const *stops, const char *const *pieces, const char *const *outs) {
     mf_text_list list = {0};
     for (; *stops; stops++) assert_true(mf_array_push(&list, *stops));
