@@ -94,10 +94,11 @@ static size_t spaces(mf_str text, size_t at) {
     return n;
 }
 
+// A stretch between special tokens begins a text for SentencePiece: each gets the prefix space.
 static bool encode_text(mf_encoder *e, mf_str text, reach *r, bool plain, mf_error *err) {
     const mf_tokenizer *t = e->t;
     mf_buf normal = {0};
-    bool ok = true, after_special = true;
+    bool ok = true;
     size_t from = 0;
     for (size_t at = 0; ok && at <= text.len;) {
         const mf_special *special = NULL;
@@ -112,13 +113,10 @@ static bool encode_text(mf_encoder *e, mf_str text, reach *r, bool plain, mf_err
         }
         mf_str part = {text.ptr + from, at - from};
         if (part.len) {
-            ok = t->sentencepiece ? mf_spm_text(e, part, t->add_space_prefix && after_special, err)
-                                  : bpe_text(e, part, &normal, err);
-            after_special = false;
+            ok = t->sentencepiece ? mf_spm_text(e, part, t->add_space_prefix, err) : bpe_text(e, part, &normal, err);
         }
         if (!special) break;
         ok = ok && mf_encoder_push(e, special->id, err);
-        after_special = true;
         at += special->text.len;
         if (special->strip_right) at += spaces(text, at);
         from = at;

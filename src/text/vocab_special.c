@@ -100,12 +100,8 @@ static bool special_text(mf_tokenizer *t, uint32_t id, mf_str *out) {
     char *escaped = mf_arena_alloc(&t->escaped, text.len, 3), *p = escaped;
     if (!escaped) return false;
     for (size_t i = 0; i < text.len; i++) {
-        if (text.ptr[i] == ' ') {
-            memcpy(p, MF_SPACE_MARK, 3);
-            p += 3;
-        } else {
-            *p++ = text.ptr[i];
-        }
+        mf_str c = text.ptr[i] == ' ' ? MF_STR(MF_SPACE_MARK) : (mf_str){text.ptr + i, 1};
+        for (size_t k = 0; k < c.len; k++) *p++ = c.ptr[k];
     }
     *out = (mf_str){escaped, (size_t)(p - escaped)};
     return true;
