@@ -16,13 +16,14 @@ void mf_cpu_plan_attention(cpu_run *run) {
     }
     run->split = step->n_rows <= s->split_rows && run->n_splits > 1 && mf_pool_size(run->device->pool) > 1;
     int32_t most = run->split ? 1 : MF_ATTENTION_ROWS;
+    cpu_tile *t = s->tiles;
+    *t = (cpu_tile){0, 0};
     for (int32_t r = 0; r < step->n_rows; r++) {
-        cpu_tile *t = run->n_tiles > 0 ? &s->tiles[run->n_tiles - 1] : NULL;
-        if (t && t->n_rows < most && step->seq[r] == step->seq[t->first_row] && step->cell[r] == step->cell[r - 1] + 1)
-            t->n_rows++;
-        else
-            s->tiles[run->n_tiles++] = (cpu_tile){r, 1};
+        bool follows = r == 0 || (step->seq[r] == step->seq[r - 1] && step->cell[r] == step->cell[r - 1] + 1);
+        if (!follows || t->n_rows == most) *++t = (cpu_tile){r, 0};
+        t->n_rows++;
     }
+    run->n_tiles = (int32_t)(t - s->tiles) + 1;
     if (run->split) memset(s->split_done, 0, (size_t)step->n_rows * (size_t)s->n_head_kv * sizeof *s->split_done);
 }
 
