@@ -49,6 +49,7 @@ static bool load(job *j, const char *path, const mf_bench_test *tests, size_t n,
                        ctx, l->model->hparams.n_ctx_train);
     j->params.n_ctx = (int32_t)ctx;
     j->params.max_seqs = j->o->parallel;
+    j->params.prefix_cache = false; // every repetition reads its prompt
     if (!mf_load_engine(l, &j->params, err)) return false;
     mf_bench_costs_of(l->model, j->params.kv_type, &j->costs);
     name_model(j);
