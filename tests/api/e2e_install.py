@@ -103,6 +103,19 @@ def by_find_package():
             assert re.search(rb"^%c: \d+ tokens$" % number, many, re.M), many
 
 
+def the_tour():
+    """The program in docs/api.md."""
+    with open(os.path.join(REPOSITORY, "docs", "api.md"), encoding="utf-8") as f:
+        blocks = re.findall(r"^```c\n(.*?)^```", f.read(), re.M | re.S)
+    program = os.path.join(SCRATCH, "tour")
+    with open(program + ".c", "w", encoding="utf-8") as f:
+        f.write(next(b for b in blocks if "int main" in b))
+    call(CC, "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", *FLAGS, f"-I{PREFIX}/include", program + ".c", f"-L{lib_dir()}",
+         "-lminfer", "-o", program)
+    said = answer(program, MODEL, QUESTION, env={"LD_LIBRARY_PATH": lib_dir()})
+    assert said.rstrip(b"\n") == call(MINFER, MODEL, QUESTION, "-n", "-1").rstrip(b"\n") and said.strip(), said
+
+
 def by_pkg_config():
     if not shutil.which("pkg-config"):
         print("     skipped: no pkg-config", flush=True)
@@ -122,7 +135,7 @@ def main():
         print("skipped: a library with fuzzing hooks needs their run-time library")
         return 77
     try:
-        for test in (installs, exports, header_alone, by_find_package, by_pkg_config):
+        for test in (installs, exports, header_alone, by_find_package, the_tour, by_pkg_config):
             test()
             print(f"ok   {test.__name__}", flush=True)
     finally:
