@@ -1,5 +1,5 @@
 // Running a span of nodes: all workers walk the groups together; inside a group they take pieces from one counter, and one barrier
-// stands behind it.
+// stands between groups.
 #include <string.h>
 
 #include "backend/cpu/device.h"
@@ -93,8 +93,8 @@ static void run_group(const cpu_run *run, int32_t group, int worker) {
 static void run_worker(void *arg, int worker) {
     const cpu_run *run = arg;
     for (int32_t g = 0; g < run->n_groups; g++) {
+        if (g > 0) mf_pool_barrier(run->device->pool);
         run_group(run, g, worker);
-        mf_pool_barrier(run->device->pool);
     }
 }
 
