@@ -31,7 +31,7 @@ typedef struct mf_engine_memory {
     size_t activations; // planned values and the devices' working memory
 } mf_engine_memory;
 
-// The plan without the engine. The model must be prepared on devices->device[…].
+// The plan without the engine; the model's weights need not be prepared.
 bool mf_engine_plan(const mf_model *model, const mf_device_list *devices, const mf_engine_params *params,
                     mf_engine_memory *out, mf_error *err);
 

@@ -45,7 +45,7 @@ static int32_t split_rows(const cpu_device *d, int32_t n_head_kv) {
     return n_head_kv > 0 ? (pairs + n_head_kv - 1) / n_head_kv : 0;
 }
 
-static size_t lay_out(const cpu_device *d, const mf_program *p, cpu_scratch *s, char *base) {
+static size_t lay_out(const cpu_device *d, const mf_program *p, cpu_scratch *s, uintptr_t base) {
     needs n = program_needs(p);
     size_t at = 0, threads = (size_t)mf_pool_size(d->pool), nodes = (size_t)p->n_nodes;
     s->program = p;
@@ -67,7 +67,7 @@ static size_t lay_out(const cpu_device *d, const mf_program *p, cpu_scratch *s, 
 
 size_t mf_cpu_scratch_bytes(const mf_device *device, const mf_program *program) {
     cpu_scratch s = {0};
-    return lay_out((const cpu_device *)device, program, &s, NULL);
+    return lay_out((const cpu_device *)device, program, &s, 0);
 }
 
 bool mf_cpu_reserve(mf_device *device, size_t bytes, mf_error *err) {
@@ -119,7 +119,7 @@ bool mf_cpu_run_span(mf_device *device, const mf_program *program, int32_t first
     cpu_device *d = (cpu_device *)device;
     cpu_scratch *s = &d->scratch;
     if (s->program != program) {
-        size_t bytes = lay_out(d, program, s, s->memory);
+        size_t bytes = lay_out(d, program, s, (uintptr_t)s->memory);
         if (bytes > s->bytes) {
             s->program = NULL;
             return mf_fail(err, MF_ERR_INTERNAL, "the CPU's working memory is %zu bytes; the program needs %zu", s->bytes,
