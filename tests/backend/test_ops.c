@@ -189,6 +189,17 @@ static void case_swiglu(rig *r, const mf_op_types *t) {
 
 typedef void row_reference(rig *r, const void *arg, int32_t row, double *want);
 
+// A row whose activation is infinite is reported, with the node; the others are not.
+static void check_infinite_row(rig *r) {
+    const mf_graph *g = mf_graph_exec_graph(r->exec);
+    int32_t node = 0, bad = r->token[r->n_rows - 1];
+    while (g->nodes.data[node].dst != g->output) node++;
+    ((float *)r->weights[0].file)[bad * N_IN + 3] = INFINITY;
+    rig_step(r);
+    for (int32_t i = 0; i < r->n_rows; i++) assert_int_equal(r->row_error[i], r->token[i] == bad ? node + 1 : 0);
+}
+
+// x comes from the first weight of the rig.
 static void check_int8(rig *r, const mf_op_types *t, mf_ref x, mf_op op, row_reference *reference, const void *arg) {
     mf_type type = t->dst == MF_FORMAT_A8_32 ? MF_TYPE_Q8_0 : MF_TYPE_Q6_K;
     const mf_device *d = rig_device(r);
@@ -212,6 +223,7 @@ static void check_int8(rig *r, const mf_op_types *t, mf_ref x, mf_op op, row_ref
             for (int j = g; j < g + group; j++) rig_near(r, i, j, got[j], want[j], amax / 127 * 0.501 + 2e-6 * amax);
         }
     }
+    check_infinite_row(r);
 }
 
 static void plain_row(rig *r, const void *arg, int32_t row, double *want) {
@@ -235,7 +247,8 @@ static void norm_row(rig *r, const void *arg, int32_t row, double *want) {
 }
 
 static void case_norm_quantize(rig *r, const mf_op_types *t) {
-    norm_arg a = {rig_rows(r, N_IN), rig_vector(r, t->weight, N_IN)};
+    norm_arg a = {.x = rig_rows(r, N_IN)};
+    a.w = rig_vector(r, t->weight, N_IN);
     check_int8(r, t, mf_graph_rms_norm(&r->g, a.x.ref, a.w, EPS, "n"), MF_OP_NORM_QUANTIZE, norm_row, &a);
 }
 
@@ -245,7 +258,8 @@ static void gated_row(rig *r, const void *arg, int32_t row, double *want) {
 }
 
 static void case_swiglu_quantize(rig *r, const mf_op_types *t) {
-    rig_input x[2] = {rig_rows(r, N_IN), rig_rows(r, N_IN)};
+    rig_input x[2];
+    for (int i = 0; i < 2; i++) x[i] = rig_rows(r, N_IN);
     check_int8(r, t, gated(r, x[0], x[1]), MF_OP_SWIGLU_QUANTIZE, gated_row, x);
 }
 
