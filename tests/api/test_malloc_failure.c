@@ -3,7 +3,6 @@
 #include "api/fixture.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -25,22 +24,22 @@ void *REAL(calloc)(size_t n, size_t size);
 void *REAL(realloc)(void *ptr, size_t size);
 void *REAL(memalign)(size_t align, size_t size);
 
-static atomic_long left;   // allocations until one fails; 0: none will
-static atomic_bool struck; // one has failed
-static bool all_after;     // and so do all behind it
+// Counted in the thread that calls: no other thread of the library allocates, and sanitizers do when a thread starts.
+static _Thread_local bool armed;
+static long left;      // allocations until one fails
+static bool struck;    // one has failed
+static bool all_after; // and so do all behind it
 
 static bool fails(void) {
-    if (atomic_load(&struck)) return all_after && atomic_load(&left) != 0;
-    long now = atomic_load(&left);
-    while (now > 0)
-        if (atomic_compare_exchange_weak(&left, &now, now > 1 ? now - 1 : 1)) {
-            if (now == 1) atomic_store(&struck, true);
-            return now == 1;
-        }
-    return false;
+    if (!armed) return false;
+    if (struck) return all_after;
+    if (--left > 0) return false;
+    return struck = true;
 }
 
 static void *out_of_memory(void) { return errno = ENOMEM, NULL; }
+
+#pragma GCC visibility push(default) // shared libraries allocate here too
 
 void *malloc(size_t size) { return fails() ? out_of_memory() : REAL(malloc)(size); }
 void *calloc(size_t n, size_t size) { return fails() ? out_of_memory() : REAL(calloc)(n, size); }
@@ -59,16 +58,19 @@ void *mmap(void *addr, size_t size, int prot, int flags, int fd, off_t offset) {
     return (void *)syscall(SYS_mmap, addr, size, prot, flags, fd, offset);
 }
 
+#pragma GCC visibility pop
+
 // ---- The loop over k
 
 static long next_k; // of the attempt that is made
 
 static void arm(void) {
-    atomic_store(&struck, false);
-    atomic_store(&left, next_k);
+    struck = false;
+    left = next_k;
+    armed = true;
 }
 
-static void disarm(void) { atomic_store(&left, 0); }
+static void disarm(void) { armed = false; }
 
 // One attempt: makes what the call needs, arms, calls, disarms, checks what came of it and frees it. Whether the call succeeded.
 typedef bool attempt_fn(minfer_error *error);
@@ -82,7 +84,7 @@ static void exhaust(const char *name, attempt_fn *attempt, long least) {
         for (next_k = 1; next_k < MOST; next_k++) {
             minfer_error error = {MINFER_OK, ""};
             bool ok = attempt(&error);
-            if (!atomic_load(&struck)) {
+            if (!struck) {
                 if (!ok) fail_msg("%s fails with all its memory: %s", name, error.text);
                 break;
             }
