@@ -7,18 +7,18 @@ jobs=$(nproc)
 
 step() { printf '\n== %s\n' "$*"; }
 
-configure() { # configure DIR ARGS…
+configure() { # configure DIR ARGS…: quiet unless it fails
     dir=$1
     shift
     cmake -S . -B "$dir" -G Ninja -DMINFER_WERROR=ON "$@" >/dev/null
-    cmake --build "$dir" -j "$jobs"
+    cmake --build "$dir" -j "$jobs" >"$dir/build.log" || { tail -n 60 "$dir/build.log"; exit 1; }
 }
 
 step "gcc, -Werror"
-configure build | tail -n 1
+configure build
 
 step "clang with fuzzers, ASan and UBSan, -Werror"
-configure build-fuzz -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=RelWithDebInfo -DMINFER_FUZZ=ON -DMINFER_SANITIZE=address,undefined | tail -n 1
+configure build-fuzz -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=RelWithDebInfo -DMINFER_FUZZ=ON -DMINFER_SANITIZE=address,undefined
 
 step "format"
 if clang-format --version | grep -q 'version 14\.'; then
@@ -28,14 +28,16 @@ else
 fi
 
 step "clang-tidy"
-git ls-files 'src/*.c' | grep -v /arm/ | xargs -P "$jobs" -n 1 clang-tidy -p build-fuzz --quiet 2>&1 | grep -v 'warnings generated' || true
-git ls-files 'src/*.c' | grep -v /arm/ | xargs -P "$jobs" -n 1 clang-tidy -p build-fuzz --quiet >/dev/null 2>&1
+git ls-files 'src/*.c' | grep -v /arm/ | xargs -P "$jobs" -n 1 clang-tidy -p build-fuzz --quiet >build-fuzz/tidy.log 2>&1 || {
+    cat build-fuzz/tidy.log
+    exit 1
+}
 
 step "fuzz, ${FUZZ_SECONDS:-15} s a target"
 sh tests/support/fuzz.sh "${FUZZ_SECONDS:-15}"
 
 step "threads under TSan"
-configure build-tsan -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=RelWithDebInfo -DMINFER_SANITIZE=thread | tail -n 1
+configure build-tsan -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=RelWithDebInfo -DMINFER_SANITIZE=thread
 ctest --test-dir build-tsan --output-on-failure -R '^(base_pool|base_log|engine_threads)$'
 
 step "everything under ASan and UBSan"
