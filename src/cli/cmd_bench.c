@@ -10,6 +10,7 @@
 #include "base/version.h"
 #include "cli/bench.h"
 #include "cli/commands.h"
+#include "cli/inside.h"
 #include "cli/terminal.h"
 
 typedef struct job {
@@ -44,9 +45,10 @@ static bool load(job *j, const char *path, const mf_bench_test *tests, size_t n,
         return false;
     int64_t ctx = 1;
     for (size_t i = 0; i < n; i++) ctx = mf_bench_ctx(&tests[i]) > ctx ? mf_bench_ctx(&tests[i]) : ctx;
-    if (ctx > l->model->hparams.n_ctx_train)
-        return mf_fail(err, MF_ERR_LIMIT, "these tests need a context of %" PRId64 " tokens and the model's maximum is %d",
-                       ctx, l->model->hparams.n_ctx_train);
+    if (ctx > (int64_t)l->model->hparams.n_ctx_train * j->o->parallel)
+        return mf_fail(err, MF_ERR_LIMIT,
+                       "these tests need a context of %" PRId64 " tokens; the model's maximum is %d a sequence", ctx,
+                       l->model->hparams.n_ctx_train);
     j->params.n_ctx = (int32_t)ctx;
     j->params.max_seqs = j->o->parallel;
     j->params.prefix_cache = false; // every repetition reads its prompt
@@ -245,6 +247,7 @@ int mf_command_bench(mf_options *o) {
     ok = ok && load(&j, path, tests, n, &err) && run_tests(&j, tests, n, &err);
     if (ok) print(&j, &text);
     int code = !ok ? mf_cli_fail(&err) : mf_output_buf(&out, &text) ? MF_EXIT_DONE : MF_EXIT_REFUSED;
+    if (ok) mf_inside_timing(&j.loaded);
     free(text.data);
     free(j.results);
     mf_unload(&j.loaded);

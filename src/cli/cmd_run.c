@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/info.h"
 #include "cli/input.h"
+#include "cli/inside.h"
 #include "cli/piece.h"
 #include "cli/prompt.h"
 #include "cli/sampling.h"
@@ -192,6 +193,7 @@ static int finish(job *j) {
                a->n_dropped == 1 ? " is" : "s are");
     if (a->finish[0] == 'l' && j->o->n_predict != a->n_generated) mf_log(MF_LOG_NOTICE, "the context is full");
     log_speed(a);
+    mf_inside_timing(&j->loaded);
     if (a->finish[0] == 'e') return mf_cli_fail(&a->error);
     return a->finish[0] == 'c' ? MF_EXIT_INTERRUPTED : MF_EXIT_DONE;
 }
@@ -221,7 +223,10 @@ static int answer(job *j, mf_error *err) {
                                  .eog = j->eog.data,
                                  .n_eog = j->eog.len,
                                  .out = j->o->json ? NULL : &j->out};
-    return mf_answer_make(&j->answer, &j->loaded, j->o, &request, err) ? MF_EXIT_DONE : MF_EXIT_REFUSED;
+    bool dump = j->o->dump_dot || j->o->dump_json;
+    if (dump) j->o->n_predict = 0;
+    if (!mf_answer_make(&j->answer, &j->loaded, j->o, &request, err)) return MF_EXIT_REFUSED;
+    return !dump || mf_inside_dump(&j->loaded, j->o, err) ? MF_EXIT_DONE : MF_EXIT_REFUSED;
 }
 
 int mf_command_run(mf_options *o) {

@@ -97,6 +97,15 @@ static const mf_flag flags[] = {
     {"--no-fuse", "LIST", MF_FLAG_FUSE, RUN | BENCH, MF_GROUP_MACHINE, AT(no_fuse),
      .help = "leaves operations apart: qkv, ffn, norm, add or all; the same bytes, another speed"},
 
+    // Inside
+    {"--dump-graph", "FILE", MF_FLAG_TEXT, RUN, MF_GROUP_OUTPUT, AT(dump_dot),
+     .help = "reads the prompt, writes the graph as it ran in DOT, and answers nothing"},
+    {"--dump-graph-json", "FILE", MF_FLAG_TEXT, RUN, MF_GROUP_OUTPUT, AT(dump_json), .help = "the same in JSON"},
+    {"--trace", "DIR", MF_FLAG_TEXT, RUN, MF_GROUP_OUTPUT, AT(trace),
+     .help = "writes every node's shape and statistics there, a file for each step"},
+    {"--op-timing", NULL, MF_FLAG_BOOL, RUN | BENCH, MF_GROUP_OUTPUT, AT(op_timing),
+     .help = "measures each operation's time and prints the table at the end"},
+
     // Benchmark
     {"--n-prompt -p", "N", MF_FLAG_INT, BENCH, MF_GROUP_BENCH, AT(bench_prompt), RANGE(0, 1 << 20),
      .help = "tokens of the prompt test; 0: no such test"},

@@ -117,6 +117,8 @@ bool mf_engine_params_from(const mf_options *o, mf_engine_params *params, mf_err
     params->n_batch = o->batch;
     params->kv_type = type && strcmp(type, "f32") == 0 ? MF_TYPE_F32 : MF_TYPE_F16;
     params->fuse = MF_FUSE_ALL & ~o->no_fuse;
+    params->trace_dir = o->trace && *o->trace ? o->trace : NULL;
+    params->op_timing = o->op_timing;
     return true;
 }
 

@@ -38,7 +38,9 @@ typedef struct mf_options {
     const char *cache_type, *cache_type_k, *cache_type_v;
     const char *cpu; // kernel row; NULL or "": the best
     mf_text_list backends;
-    unsigned no_fuse; // MF_FUSE_*
+    unsigned no_fuse;                         // MF_FUSE_*
+    const char *dump_dot, *dump_json, *trace; // NULL: not asked for
+    bool op_timing;
 
     bool json, verbose, help, help_markdown, version;
     bool no_special, ids;

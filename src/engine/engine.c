@@ -74,6 +74,8 @@ mf_engine *mf_engine_new(const mf_model *model, const mf_device_list *devices, c
     bool ok = (e->sequences && e->events) || mf_fail_memory(err, (size_t)p.max_seqs * sizeof *e->events, "the engine");
     ok = ok && mf_batch_new(&e->batch, &p, err) && (e->kv = mf_kv_new(&kv, devices->device[devices->n - 1], err)) &&
          (e->exec = compile(model, devices, &p, err));
+    mf_graph_watch watch = {.trace_dir = p.trace_dir, .timing = p.op_timing};
+    ok = ok && ((!p.trace_dir && !p.op_timing) || mf_graph_exec_watch(e->exec, &watch, err));
     if (ok) return e;
     mf_engine_free(e);
     return NULL;
@@ -95,6 +97,7 @@ mf_engine_memory mf_engine_memory_of(const mf_engine *e) {
 
 mf_kv_stats mf_engine_kv_stats(const mf_engine *e) { return mf_kv_stats_get(e->kv); }
 const mf_graph *mf_engine_graph(const mf_engine *e) { return mf_graph_exec_graph(e->exec); }
+const mf_op_time *mf_engine_op_timing(const mf_engine *e) { return mf_graph_exec_timing(e->exec); }
 const mf_model *mf_engine_model(const mf_engine *e) { return e->model; }
 
 bool mf_engine_idle(const mf_engine *e) {

@@ -13,13 +13,15 @@ typedef struct mf_engine mf_engine;
 typedef struct mf_sequence mf_sequence;
 
 typedef struct mf_engine_params {
-    int32_t n_ctx;     // KV cells in all, shared by the sequences; a sequence has at most the model's maximum
-    int32_t n_batch;   // rows of a step at most
-    int32_t max_seqs;  // sequences at once at most
-    int32_t max_outs;  // rows of a step whose logits are wanted at most; 0: max_seqs
-    mf_type kv_type;   // F16 or F32
-    unsigned fuse;     // MF_FUSE_*
-    bool prefix_cache; // share the blocks of prompts that begin alike (same bytes, other speed)
+    int32_t n_ctx;         // KV cells in all, shared by the sequences; a sequence has at most the model's maximum
+    int32_t n_batch;       // rows of a step at most
+    int32_t max_seqs;      // sequences at once at most
+    int32_t max_outs;      // rows of a step whose logits are wanted at most; 0: max_seqs
+    mf_type kv_type;       // F16 or F32
+    unsigned fuse;         // MF_FUSE_*
+    bool prefix_cache;     // share the blocks of prompts that begin alike (same bytes, other speed)
+    const char *trace_dir; // NULL: off; else every node's values go there (docs/debugging.md)
+    bool op_timing;        // measure each operation's time
 } mf_engine_params;
 
 // n_ctx 4096, n_batch 512, max_seqs 1, f16 cells, all fusions, the prefix cache on.
@@ -42,7 +44,8 @@ void mf_engine_free(mf_engine *engine); // NULL is fine; every sequence must be 
 
 mf_engine_memory mf_engine_memory_of(const mf_engine *engine);
 mf_kv_stats mf_engine_kv_stats(const mf_engine *engine);
-const mf_graph *mf_engine_graph(const mf_engine *engine); // as it runs, for dumps
+const mf_graph *mf_engine_graph(const mf_engine *engine);       // as it runs, for dumps
+const mf_op_time *mf_engine_op_timing(const mf_engine *engine); // [MF_OP_COUNT]; NULL without op_timing
 const mf_model *mf_engine_model(const mf_engine *engine);
 
 // Called inside a step for every row whose logits are wanted, before anything is sampled from them: `position` is the row's place in

@@ -49,23 +49,33 @@ static bool take_prefix(mf_sequence *s, mf_error *err) {
     return true;
 }
 
-bool mf_sequence_append(mf_sequence *s, const int32_t *ids, size_t n, mf_error *err) {
-    int32_t n_vocab = s->engine->model->hparams.n_vocab;
+static bool check_tokens(const mf_sequence *s, const int32_t *ids, size_t n, mf_error *err) {
     size_t cells = (size_t)s->engine->seq_cells;
+    int32_t n_vocab = s->engine->model->hparams.n_vocab;
     if (s->failed) return mf_fail(err, MF_ERR_ARGUMENT, "the sequence has failed");
-    if (n == 0) return true;
+    if (n > cells || s->tokens.len + n > cells)
+        return mf_fail(err, MF_ERR_LIMIT, "%zu tokens do not fit into a context of %zu", s->tokens.len + n, cells);
     for (size_t i = 0; i < n; i++)
         if (ids[i] < 0 || ids[i] >= n_vocab)
             return mf_fail(err, MF_ERR_ARGUMENT, "token %zu is %d; the vocabulary has %d ids", i, ids[i], n_vocab);
-    if (n > cells || s->tokens.len + n > cells)
-        return mf_fail(err, MF_ERR_LIMIT, "%zu tokens do not fit into a context of %zu", s->tokens.len + n, cells);
+    return true;
+}
+
+bool mf_sequence_append(mf_sequence *s, const int32_t *ids, size_t n, mf_error *err) {
+    if (!check_tokens(s, ids, n, err)) return false;
+    if (n == 0) return true;
     memcpy(s->tokens.data + s->tokens.len, ids, n * sizeof *ids);
     s->tokens.len += n;
+    bool bypass = s->n_evaluated > 0 || s->params.all_logits || !s->engine->params.prefix_cache;
+    if (!bypass && !take_prefix(s, err)) {
+        s->tokens.len -= n;
+        return false;
+    }
     s->n_prompt = (int32_t)s->tokens.len;
     s->n_generated = 0;
     s->active = true;
     for (size_t i = 0; i < n && s->sampler; i++) mf_sampler_accept(s->sampler, ids[i]);
-    return s->n_evaluated > 0 || s->params.all_logits || !s->engine->params.prefix_cache || take_prefix(s, err);
+    return true;
 }
 
 void mf_sequence_truncate(mf_sequence *s, int32_t n) {

@@ -75,7 +75,8 @@ static pcre2_code *compile(const char *regex, const char *name, mf_error *err) {
     if (!compiled) {
         char message[128];
         pcre_message(code, message);
-        mf_fail(err, MF_ERR_INTERNAL, "pre-tokenizer '%s': expression at %zu: %s", name, (size_t)offset, message);
+        mf_fail(err, code == PCRE2_ERROR_HEAP_FAILED ? MF_ERR_MEMORY : MF_ERR_INTERNAL,
+                "pre-tokenizer '%s': expression at %zu: %s", name, (size_t)offset, message);
         return NULL;
     }
     pcre2_jit_compile(compiled, PCRE2_JIT_COMPLETE); // without it (no executable memory) the interpreter does the same
@@ -151,8 +152,8 @@ static bool cut_regex(mf_split_state *s, size_t level, mf_str piece, mf_error *e
         if (rc < 0) {
             char message[128];
             pcre_message(rc, message);
-            return mf_fail(err, MF_ERR_INTERNAL, "pre-tokenizer '%s': matching failed: %s", s->splitter->pre->names[0],
-                           message);
+            return mf_fail(err, rc == PCRE2_ERROR_NOMEMORY ? MF_ERR_MEMORY : MF_ERR_INTERNAL,
+                           "pre-tokenizer '%s': matching failed: %s", s->splitter->pre->names[0], message);
         }
         const PCRE2_SIZE *ovector = pcre2_get_ovector_pointer(s->match[level]);
         size_t start = ovector[0], end = ovector[1];

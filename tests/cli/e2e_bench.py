@@ -55,7 +55,7 @@ def warm_up():
 
 def refusals():
     refused(2, "leave no test", "bench", MODEL, "-p", "0", "-n", "0")
-    refused(1, "need a context of 2064 tokens and the model's maximum is 1024", "bench", MODEL, "-p", "2048", "-n", "0")
+    refused(1, "need a context of 2064 tokens; the model's maximum is 1024 a sequence", "bench", MODEL, "-p", "2048", "-n", "0")
     refused(2, "no model", "bench")
     refused(1, "No such file", "bench", "nothing.gguf")
     refused(1, "-r: 0 is not between 1 and 1000", "bench", MODEL, "-r", "0")
