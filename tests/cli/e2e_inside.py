@@ -19,7 +19,7 @@ def dumps():
             nodes = json.load(f)["nodes"]
         n = len(nodes)
         assert n > 20 and {"matmul", "attention", "rope_store"} <= {node["op"] for node in nodes}
-        lines = said.err.decode()
+        lines = said.err
         assert f"Graph DOT exported to {dot} ({n} nodes)" in lines and f"Graph JSON exported to {graph} ({n} nodes, prefill)" in lines
         with open(dot, encoding="utf-8") as f:
             assert f.read().startswith("digraph")
@@ -38,9 +38,9 @@ def trace():
 
 
 def timing():
-    said = good("--greedy", "-n", "4", "--op-timing", MODEL, "hello").err.decode()
+    said = good("--greedy", "-n", "4", "--op-timing", MODEL, "hello").err
     assert "matmul" in said and "us/call" in said
-    assert "us/call" not in good("--greedy", "-n", "4", MODEL, "hello").err.decode()
+    assert "us/call" not in good("--greedy", "-n", "4", MODEL, "hello").err
 
 
 command.main([dumps, trace, timing])
