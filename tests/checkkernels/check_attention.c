@@ -163,9 +163,10 @@ void check_attention(check *c) {
     enum {
         DIMS = sizeof dims / sizeof *dims,
         WINDOWS = sizeof windows / sizeof *windows,
-        SHAPES = 180
+        SHAPES = 180,
+        QUICK_SHAPES = 45
     };
-    for (int i = 0; i < SHAPES; i++) {
+    for (int i = 0; i < (c->quick ? QUICK_SHAPES : SHAPES); i++) {
         shape sh = {
             .type = check_below(c, 3) ? MF_TYPE_F16 : MF_TYPE_F32,
             .head_dim = dims[i % DIMS],

@@ -1,8 +1,9 @@
 // The frame of checkkernels: rows, groups, buffers with red zones, random input, bitwise comparison, timing.
 //
-//     checkkernels [--bench] [--row NAME] [--seed N] [FUNCTION]
+//     checkkernels [--bench] [--quick] [--row NAME] [--seed N] [--skip FUNCTION] [FUNCTION]
 //
-// FUNCTION: only functions whose name contains it. The exit status is 1 when anything differs.
+// FUNCTION: only functions whose name contains it; --skip: none whose name contains that. --quick: fewer shapes of what takes longest,
+// for emulated processors. The exit status is 1 when anything differs.
 #include "checkkernels/checkkernels.h"
 
 #include <errno.h>
@@ -190,7 +191,7 @@ bool check_true(check *c, bool condition, const char *what, ...) {
 // ---- Functions ---------------------------------------------------------------------------------------------------------------
 
 bool check_begin(check *c, const char *name) {
-    if (c->filter && !strstr(name, c->filter)) return false;
+    if ((c->filter && !strstr(name, c->filter)) || (c->skip && strstr(name, c->skip))) return false;
     c->name = name;
     c->n_compared = c->n_failed = 0;
     c->state = c->seed;
@@ -226,8 +227,8 @@ double check_time(void (*fn)(void *arg), void *arg) {
 }
 
 typedef struct options {
-    bool bench;
-    const char *row, *filter;
+    bool bench, quick;
+    const char *row, *filter, *skip;
     uint64_t seed;
 } options;
 
@@ -236,6 +237,10 @@ static bool parse(int argc, char **argv, options *o) {
         const bool value = i + 1 < argc;
         if (strcmp(argv[i], "--bench") == 0) {
             o->bench = true;
+        } else if (strcmp(argv[i], "--quick") == 0) {
+            o->quick = true;
+        } else if (strcmp(argv[i], "--skip") == 0 && value) {
+            o->skip = argv[++i];
         } else if (strcmp(argv[i], "--row") == 0 && value) {
             o->row = argv[++i];
         } else if (strcmp(argv[i], "--seed") == 0 && value) {
@@ -262,7 +267,7 @@ static void run_row(check *c, const options *o) {
 int main(int argc, char **argv) {
     options o = {.seed = mf_clock_ns()};
     if (!parse(argc, argv, &o)) {
-        fprintf(stderr, "usage: checkkernels [--bench] [--row NAME] [--seed N] [FUNCTION]\n");
+        fprintf(stderr, "usage: checkkernels [--bench] [--quick] [--row NAME] [--seed N] [--skip FUNCTION] [FUNCTION]\n");
         return 2;
     }
     mf_error err;
@@ -272,7 +277,7 @@ int main(int argc, char **argv) {
     }
     const mf_kernels *ref = mf_kernels_choose("scalar", NULL);
     printf("seed %llu\n", (unsigned long long)o.seed);
-    check c = {.ref = ref, .filter = o.filter, .seed = o.seed};
+    check c = {.ref = ref, .filter = o.filter, .skip = o.skip, .quick = o.quick, .seed = o.seed};
     for (const mf_kernels *const *row = mf_kernels_all(); *row; row++) {
         if (!(*row)->usable(mf_cpu_features_get()) || (o.row && strcmp((*row)->name, o.row) != 0)) continue;
         c.row = *row;

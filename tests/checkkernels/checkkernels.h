@@ -15,6 +15,8 @@ typedef struct check {
     const mf_kernels *ref; // the scalar row
     const mf_kernels *row; // the row being checked
     const char *filter;    // only functions whose name contains this (NULL: all)
+    const char *skip;      // none whose name contains this (NULL: all)
+    bool quick;            // fewer shapes of what takes longest
     uint64_t seed, state;
     const char *name;    // of the function between check_begin and check_end
     check_block *blocks; // its buffers

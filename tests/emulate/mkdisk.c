@@ -1,7 +1,8 @@
 /* Writes the disk that rom.S loads (run_avx512.sh):
- *     mkdisk DISK VMLINUX MEMORY_MIB COMMAND_LINE INIT PROGRAM [ARGUMENT ...]
+ *     mkdisk DISK VMLINUX MEMORY_MIB COMMAND_LINE INIT [-f FILE ...] PROGRAM [ARGUMENT ...]
  * The first sector lists the extents, the extents follow: the low block (struct boot_params, command line, page tables), each
- * loadable segment of the uncompressed kernel VMLINUX (ELF64) and an initramfs of /init, /program and /args. The disk is padded to
+ * loadable segment of the uncompressed kernel VMLINUX (ELF64) and an initramfs of /init, /program, /args and each FILE (a relative path)
+ * under its path. The disk is padded to
  * whole cylinders of 16 heads and 63 sectors; their number is printed. Struct boot_params and the entry state follow Linux'
  * Documentation/arch/x86/{boot,zero-page}.rst, the initramfs its Documentation/driver-api/early-userspace/buffer-format.rst. */
 #include <elf.h>
@@ -47,7 +48,7 @@ static void append(buffer *b, const void *data, size_t size) {
         b->data = realloc(b->data, b->capacity);
         if (b->data == NULL) die("out of memory at %zu bytes", b->capacity);
     }
-    memcpy(b->data + b->size, data, size);
+    if (size > 0) memcpy(b->data + b->size, data, size);
     b->size += size;
 }
 
@@ -122,18 +123,37 @@ static void add_member(buffer *archive, unsigned inode, const char *name, unsign
     pad(archive, 4);
 }
 
-static buffer make_initramfs(const char *init, const char *program, int count, char **arguments) {
-    buffer archive = {0}, text = {0};
-    buffer init_file = read_file(init), program_file = read_file(program);
-    append(&text, "/program", 9);
-    for (int i = 0; i < count; i++) append(&text, arguments[i], strlen(arguments[i]) + 1);
-    add_member(&archive, 1, "init", 0100755, init_file.data, init_file.size);
-    add_member(&archive, 2, "program", 0100755, program_file.data, program_file.size);
-    add_member(&archive, 3, "args", 0100644, text.data, text.size);
-    add_member(&archive, 4, "TRAILER!!!", 0, text.data, 0);
-    free(text.data);
-    free(init_file.data);
-    free(program_file.data);
+/* A file under its path, behind the folders on the way; the kernel passes over those that are there. */
+static void add_file(buffer *archive, unsigned inode, const char *path) {
+    char folder[256];
+    if (path[0] == '/' || strlen(path) >= sizeof folder) die("%s is not a short relative path", path);
+    for (const char *slash = strchr(path, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
+        add_member(archive, inode, folder, 0040755, NULL, 0);
+    }
+    buffer file = read_file(path);
+    add_member(archive, inode, path, 0100644, file.data, file.size);
+    free(file.data);
+}
+
+static void add_as(buffer *archive, unsigned inode, const char *name, const char *path) {
+    buffer file = read_file(path);
+    add_member(archive, inode, name, 0100755, file.data, file.size);
+    free(file.data);
+}
+
+/* words: [-f FILE ...] PROGRAM [ARGUMENT ...] */
+static buffer make_initramfs(const char *init, int count, char **words) {
+    buffer archive = {0}, arguments = {0};
+    unsigned inode = 4;
+    add_as(&archive, 1, "init", init);
+    for (; count > 2 && strcmp(words[0], "-f") == 0; count -= 2, words += 2) add_file(&archive, inode++, words[1]);
+    add_as(&archive, 2, "program", words[0]);
+    append(&arguments, "/program", 9);
+    for (int i = 1; i < count; i++) append(&arguments, words[i], strlen(words[i]) + 1);
+    add_member(&archive, 3, "args", 0100644, arguments.data, arguments.size);
+    add_member(&archive, inode, "TRAILER!!!", 0, NULL, 0);
+    free(arguments.data);
     return archive;
 }
 
@@ -171,12 +191,12 @@ static void write_low(image *im, uint64_t memory, const char *command_line, uint
 }
 
 int main(int argc, char **argv) {
-    if (argc < 7) die("usage: mkdisk DISK VMLINUX MEMORY_MIB COMMAND_LINE INIT PROGRAM [ARGUMENT ...]");
+    if (argc < 7) die("usage: mkdisk DISK VMLINUX MEMORY_MIB COMMAND_LINE INIT [-f FILE ...] PROGRAM [ARGUMENT ...]");
     uint64_t memory = strtoull(argv[3], NULL, 10) << 20;
     image im = {.disk = fopen(argv[1], "wb"), .sectors = 1};
     if (im.disk == NULL || fseek(im.disk, SECTOR, SEEK_SET) != 0) die("cannot write %s", argv[1]);
     uint64_t initramfs_at = (write_kernel(&im, argv[2]) + PAGE - 1) / PAGE * PAGE;
-    buffer initramfs = make_initramfs(argv[5], argv[6], argc - 7, argv + 7);
+    buffer initramfs = make_initramfs(argv[5], argc - 6, argv + 6);
     if (initramfs_at + 3 * initramfs.size > memory || memory > 1u << 30)
         die("%s MiB of memory: too few for the program or more than 1024", argv[3]);
     write_extent(&im, initramfs_at, initramfs.data, initramfs.size);

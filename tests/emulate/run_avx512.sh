@@ -1,16 +1,17 @@
 #!/bin/bash
 # Runs a static x86-64 Linux program on an emulated processor with AVX-512 (F, BW, DQ, VL, VNNI), for machines without it:
 #
-#     tests/emulate/run_avx512.sh [-c CACHE] PROGRAM [ARGUMENT ...]
+#     tests/emulate/run_avx512.sh [-c CACHE] [-f FILE] ... PROGRAM [ARGUMENT ...]
 #
 # for example
 #
 #     cmake -B build-static -DCMAKE_EXE_LINKER_FLAGS=-static && cmake --build build-static --target checkkernels
 #     tests/emulate/run_avx512.sh build-static/tests/checkkernels
 #
-# Prints what the program printed (both streams, on stdout) and exits with its status, 128 + N if signal N ended it, 70 if the
-# machine did not come to an end (its console is then on stderr), 77 if a package is missing, which it names. Nothing is installed;
-# everything lies in CACHE (default $XDG_CACHE_HOME/minfer-emulate, else ~/.cache/minfer-emulate).
+# The program runs in a root folder that has the FILEs (relative paths) and no others. Prints what the program printed (both streams,
+# on stdout) and exits with its status, 128 + N if signal N ended it, 70 if the machine did not come to an end (its console is then on
+# stderr), 77 if a package is missing, which it names. Nothing is installed; everything lies in CACHE (default
+# $XDG_CACHE_HOME/minfer-emulate, else ~/.cache/minfer-emulate).
 #
 # How: Bochs starts our own ROM (rom.S), which loads Debian's cloud kernel (`apt-get download`, once) and an initramfs with init.c
 # and the program from a disk written by mkdisk.c: no BIOS, no boot loader. Start-up takes about 13 s of CPU with Debian's Bochs, 4 s with one
@@ -35,6 +36,11 @@ if [ "${1:-}" = -c ]; then
     cache=${2:?-c needs a folder}
     shift 2
 fi
+files=()
+while [ "${1:-}" = -f ]; do
+    files+=(-f "${2:?-f needs a file}")
+    shift 2
+done
 if [ $# -lt 1 ] || [ ! -f "$1" ]; then
     sed -n '2,5s/^# \{0,1\}//p' "$0" >&2
     exit 2
@@ -138,7 +144,7 @@ command_line="console=ttyS0,115200 $quiet acpi=off pci=off noapic nolapic nolapi
 tsc=reliable tsc_early_khz=$((ips / 1000)) lpj=$((ips / 250)) random.trust_cpu=on cryptomgr.notests panic=-1 \
 clearcpuid=$without initcall_blacklist=$unneeded"
 
-cylinders=$("$work/mkdisk" "$work/disk" "$cache/vmlinux" "$memory" "$command_line" "$work/init" "$@")
+cylinders=$("$work/mkdisk" "$work/disk" "$cache/vmlinux" "$memory" "$command_line" "$work/init" "${files[@]}" "$@")
 
 # Debian's Bochs has its debugger compiled in and waits for commands, has sound and no "nogui".
 display=nogui

@@ -122,8 +122,8 @@ static inline bool golden_open(fixture *f, const char *fixtures, const char *mod
 }
 
 typedef struct golden_options {
-    const char *fixtures;    // the folder
-    const char *model, *row; // only these (NULL: all)
+    const char *fixtures;            // the folder
+    const char *model, *row, *cells; // only these (NULL: all)
     int n_threads;
     bool write;   // golden.txt out of what the rows give, which must be one hash
     FILE *report; // a line for each hash (NULL: none)
@@ -176,6 +176,7 @@ static inline bool golden_lines(const golden_options *o, FILE *file, int *n, mf_
                 return mf_fail(err, MF_ERR_ARGUMENT, "golden.txt has no line for %s with %s cells in its place",
                                golden_models[m], mf_type_name(cells[c]));
             if (o->model && strcmp(o->model, golden_models[m]) != 0) continue;
+            if (o->cells && strcmp(o->cells, mf_type_name(cells[c])) != 0) continue;
             if (!golden_line(o, golden_models[m], cells[c], &expected, n, err)) return false;
             if (o->write) fprintf(file, "%s %s %016" PRIx64 "\n", golden_models[m], mf_type_name(cells[c]), expected);
         }

@@ -1,13 +1,13 @@
 // The golden hashes of tests/fixtures on every kernel row that this processor can run: what test_invariance checks too, but with no
 // more than libc, for processors that are emulated.
 //
-//     golden [--row NAME] [--model NAME] [--threads N] FIXTURES
+//     golden [--row NAME] [--model NAME] [--cells TYPE] [--threads N] FIXTURES
 //
 // Prints a line for each hash. The exit status is 1 when one is not the golden one, 2 for wrong arguments.
 #include "engine/golden.h"
 
 static int usage(void) {
-    fputs("usage: golden [--row NAME] [--model NAME] [--threads N] FIXTURES\n", stderr);
+    fputs("usage: golden [--row NAME] [--model NAME] [--cells TYPE] [--threads N] FIXTURES\n", stderr);
     return 2;
 }
 
@@ -18,6 +18,8 @@ int main(int argc, char **argv) {
             o.row = argv[++i];
         } else if (strcmp(argv[i], "--model") == 0 && i + 1 < argc) {
             o.model = argv[++i];
+        } else if (strcmp(argv[i], "--cells") == 0 && i + 1 < argc) {
+            o.cells = argv[++i];
         } else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc) {
             o.n_threads = atoi(argv[++i]);
         } else if (argv[i][0] != '-' && !o.fixtures) {
@@ -38,7 +40,7 @@ int main(int argc, char **argv) {
         return 1;
     }
     if (n == 0) {
-        fputs("golden: no such model\n", stderr);
+        fputs("golden: no such model or cell type\n", stderr);
         return 2;
     }
     printf("%d golden hashes\n", n);
