@@ -1,84 +1,69 @@
 // Matmuls with float weights on AVX2: acc = fma(w, x, acc), k ascending, 16 outputs side by side.
-#include <immintrin.h>
-#include <string.h>
-
 #include "backend/cpu/x86/float_avx2.h"
-
-#define INLINE static inline __attribute__((always_inline))
-#ifdef __clang__
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
+#include "backend/cpu/x86/matmul_job.h"
 
 #define GROUP 6    // rows of activations that share a load of weights
-#define AHEAD 2048 // bytes prefetched ahead
+#define AHEAD 2048 // bytes that the one-row kernel prefetches ahead
 
-INLINE size_t value_bytes(mf_type t) { return t == MF_TYPE_F32 ? 4 : 2; }
+MF_INLINE size_t value_bytes(mf_type t) { return t == MF_TYPE_F32 ? 4 : 2; }
 
-// 8 weights as floats.
-INLINE __m256 load_weights(mf_type t, const uint8_t *p) {
+// A weight of each of 8 rows as floats.
+MF_INLINE __m256 load_weights(mf_type t, const uint8_t *p) {
     if (t == MF_TYPE_F32) return _mm256_loadu_ps((const float *)p);
     const __m128i half = _mm_loadu_si128((const __m128i *)p);
     if (t == MF_TYPE_F16) return _mm256_cvtph_ps(half);
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
 }
 
-// n_panels panels (stride bytes apart) times n rows of activations over k values; acc[row][panel * 16 + lane] goes on.
-INLINE void block(mf_type t, const uint8_t *w, size_t stride, int n_panels, const float *const *x, int n, int64_t k_count,
-                  float *acc, size_t acc_stride) {
-    __m256 sum[GROUP][4];
-    UNROLL
-    for (int r = 0; r < n; r++) {
-        UNROLL
-        for (int v = 0; v < 2 * n_panels; v++) sum[r][v] = _mm256_loadu_ps(acc + (size_t)r * acc_stride + 8 * v);
-    }
+// n_panels panels from panel p times n rows of activations from row r; n * n_panels <= GROUP.
+MF_INLINE void block(mf_type t, const job *c, int32_t p, int n_panels, int32_t r, int n) {
     const size_t size = value_bytes(t);
-    for (int64_t k = 0; k < k_count; k++) {
-        __m256 weights[4];
-        UNROLL
-        for (int v = 0; v < 2 * n_panels; v++) {
-            const uint8_t *from = w + (size_t)(v / 2) * stride + ((size_t)k * MF_PANEL + 8 * (size_t)(v % 2)) * size;
-            if (n == 1 && v % 2 == 0) _mm_prefetch((const char *)from + AHEAD, _MM_HINT_T0);
-            weights[v] = load_weights(t, from);
-        }
-        UNROLL
-        for (int r = 0; r < n; r++) {
-            const __m256 a = _mm256_set1_ps(x[r][k]);
-            UNROLL
-            for (int v = 0; v < 2 * n_panels; v++) sum[r][v] = _mm256_fmadd_ps(weights[v], a, sum[r][v]);
+    const uint8_t *w = (const uint8_t *)c->w->data + (size_t)p * c->w->stride;
+    const float *x[GROUP];
+    __m256 sum[GROUP][2]; // [panel * n + row][half of the panel]
+    for (int i = 0; i < n; i++) x[i] = (const float *)(c->act + (size_t)(r + i) * c->act_stride);
+    MF_UNROLL
+    for (int i = 0; i < n * n_panels; i++) sum[i][0] = sum[i][1] = _mm256_setzero_ps();
+    for (int64_t k = 0; k < c->w->n_in; k++) {
+        MF_UNROLL
+        for (int j = 0; j < n_panels; j++) {
+            const uint8_t *from = w + (size_t)j * c->w->stride + (size_t)k * MF_PANEL * size;
+            if (n == 1) _mm_prefetch((const char *)from + AHEAD, _MM_HINT_T0);
+            const __m256 low = load_weights(t, from), high = load_weights(t, from + 8 * size);
+            MF_UNROLL
+            for (int i = 0; i < n; i++) {
+                const __m256 a = _mm256_set1_ps(x[i][k]);
+                sum[j * n + i][0] = _mm256_fmadd_ps(low, a, sum[j * n + i][0]);
+                sum[j * n + i][1] = _mm256_fmadd_ps(high, a, sum[j * n + i][1]);
+            }
         }
     }
-    UNROLL
-    for (int r = 0; r < n; r++) {
-        UNROLL
-        for (int v = 0; v < 2 * n_panels; v++) _mm256_storeu_ps(acc + (size_t)r * acc_stride + 8 * v, sum[r][v]);
+    float acc[GROUP][MF_PANEL];
+    MF_UNROLL
+    for (int i = 0; i < n * n_panels; i++) {
+        _mm256_storeu_ps(acc[i], sum[i][0]);
+        _mm256_storeu_ps(acc[i] + 8, sum[i][1]);
     }
+    for (int j = 0; j < n_panels; j++) store_rows(c, p + j, r, n, acc + j * n);
 }
 
-// Two panels at once for few rows, whose sums would otherwise wait for each other.
-INLINE void panels(mf_type t, const uint8_t *w, size_t stride, int n_panels, const float *const *x, int n, int64_t n_in,
-                   float *acc) {
-    const size_t width = (size_t)n_panels * MF_PANEL;
-    if (n_panels == 2) {
-        if (n == 1) block(t, w, stride, 2, x, 1, n_in, acc, width);
-        if (n == 2) block(t, w, stride, 2, x, 2, n_in, acc, width);
-        return;
-    }
+// Few rows take several panels at once: the sums of one would wait for each other.
+MF_INLINE void blocks(mf_type t, const job *c, int32_t p, int n_panels, int32_t r, int n) {
     switch (n) {
-    case 1: block(t, w, stride, 1, x, 1, n_in, acc, width); break;
-    case 2: block(t, w, stride, 1, x, 2, n_in, acc, width); break;
-    case 3: block(t, w, stride, 1, x, 3, n_in, acc, width); break;
-    case 4: block(t, w, stride, 1, x, 4, n_in, acc, width); break;
-    case 5: block(t, w, stride, 1, x, 5, n_in, acc, width); break;
-    default: block(t, w, stride, 1, x, 6, n_in, acc, width); break;
+    case 1:
+        if (n_panels == 4) block(t, c, p, 4, r, 1);
+        if (n_panels == 2) block(t, c, p, 2, r, 1);
+        if (n_panels == 1) block(t, c, p, 1, r, 1);
+        break;
+    case 2:
+        if (n_panels == 2) block(t, c, p, 2, r, 2);
+        if (n_panels == 1) block(t, c, p, 1, r, 2);
+        break;
+    case 3: block(t, c, p, 1, r, 3); break;
+    case 4: block(t, c, p, 1, r, 4); break;
+    case 5: block(t, c, p, 1, r, 5); break;
+    default: block(t, c, p, 1, r, 6); break;
     }
-}
-
-// Rows of activations that stay in the second-level cache.
-static int rows_a_block(int64_t n_in) {
-    const int64_t rows = (192 << 10) / (4 * n_in + 1) / GROUP * GROUP;
-    return rows < GROUP ? GROUP : rows > 96 ? 96 : (int)rows;
 }
 
 // How many of `left` rows to take together: groups of equal size.
@@ -87,25 +72,15 @@ static int group_of(int left) {
     return (left + groups - 1) / groups;
 }
 
-INLINE void matmul(mf_type t, const mf_matrix *w, const void *act, size_t act_stride, int32_t n_rows, int32_t panel0,
-                   int32_t panel1, float *dst, size_t dst_stride) {
-    const int rows = rows_a_block(w->n_in);
-    for (int32_t row0 = 0; row0 < n_rows; row0 += rows) {
-        const int32_t end = n_rows - row0 < rows ? n_rows : row0 + rows;
+MF_INLINE void matmul(mf_type t, const job *c, int32_t n_rows, int32_t panel0, int32_t panel1) {
+    const int rows = rows_a_block(c->act_stride, GROUP), most = n_rows == 1 ? 4 : n_rows == 2 ? 2 : 1;
+    for (int32_t row = 0; row < n_rows; row += rows) {
+        const int32_t end = n_rows - row < rows ? n_rows : row + rows;
         for (int32_t p = panel0, step; p < panel1; p += step) {
-            const uint8_t *panel = (const uint8_t *)w->data + (size_t)p * w->stride;
-            const int64_t first = (int64_t)p * MF_PANEL, left = w->n_out - first;
-            step = n_rows <= 2 && p + 1 < panel1 ? 2 : 1;
-            const size_t width = (size_t)step * MF_PANEL, n_store = (size_t)left < width ? (size_t)left : width;
-            for (int32_t r = row0, n; r < end; r += n) {
-                float acc[GROUP * 2 * MF_PANEL] = {0};
-                const float *x[GROUP];
+            step = panel1 - p >= most ? most : panel1 - p >= 2 && most > 2 ? 2 : 1;
+            for (int32_t r = row, n; r < end; r += n) {
                 n = group_of(end - r);
-                for (int i = 0; i < n; i++) x[i] = (const float *)((const char *)act + (size_t)(r + i) * act_stride);
-                panels(t, panel, w->stride, step, x, n, w->n_in, acc);
-                for (int i = 0; i < n; i++) {
-                    memcpy(dst + (size_t)(r + i) * dst_stride + first, acc + (size_t)i * width, n_store * sizeof(float));
-                }
+                blocks(t, c, p, step, r, n);
             }
         }
     }
@@ -114,7 +89,8 @@ INLINE void matmul(mf_type t, const mf_matrix *w, const void *act, size_t act_st
 #define MATMUL(name, type)                                                                                               \
     void mf_matmul_##name##_avx2(const mf_matrix *w, const void *act, size_t act_stride, int32_t n_rows, int32_t panel0, \
                                  int32_t panel1, float *dst, size_t dst_stride) {                                        \
-        matmul(type, w, act, act_stride, n_rows, panel0, panel1, dst, dst_stride);                                       \
+        const job c = {w, act, act_stride, dst, dst_stride};                                                             \
+        matmul(type, &c, n_rows, panel0, panel1);                                                                        \
     }
 
 MATMUL(f32, MF_TYPE_F32)

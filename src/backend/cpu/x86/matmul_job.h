@@ -9,10 +9,24 @@
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/panels_layout.h"
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define MF_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define MF_SANITIZED 1
+#endif
+#endif
+
+// MF_INLINE functions are copied into each type's kernel, MF_UNROLL loops are over vectors in registers. Checked builds do without
+// either: with a check at each load they would compile for minutes.
+#if defined(MF_SANITIZED)
+#define MF_INLINE static inline
+#define MF_UNROLL
+#elif defined(__clang__)
 #define MF_INLINE static inline __attribute__((always_inline))
-#ifdef __clang__
 #define MF_UNROLL _Pragma("clang loop unroll(full)")
 #else
+#define MF_INLINE static inline __attribute__((always_inline))
 #define MF_UNROLL _Pragma("GCC unroll 16")
 #endif
 
