@@ -189,6 +189,12 @@ static void check_type(check *c, const weight_type *t) {
     make_weights(c, &p, t, block == 1 ? 200 : 256, 16, WEIGHT_PLAIN);
     make_act(c, &p, 205, CHECK_PLAIN);
     compare(c, &p, 0, 1, "many rows");
+    make_weights(c, &p, t, block == 1 ? 50 : 256, 150, WEIGHT_PLAIN);
+    for (int rows = 1; rows <= 3; rows++) {
+        make_act(c, &p, rows, CHECK_PLAIN);
+        compare(c, &p, 0, 10, "many outputs");
+        compare(c, &p, 3, 9, "some of many outputs");
+    }
     check_end(c);
 }
 
