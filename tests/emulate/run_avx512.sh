@@ -115,12 +115,15 @@ need cc gcc
 need ld binutils
 need "$bochs" bochs
 mkdir -p "$cache"
+exec 9>"$cache/lock" # two runs at once: one makes the kernel's file, the other waits
+flock 9
 kernel=$(fetch_kernel)
 if [ ! "$cache/vmlinux" -nt "$kernel" ] || [ "$(cat "$cache/vmlinux.from" 2>/dev/null)" != "$kernel" ]; then
     unpack_kernel "$kernel" "$cache/vmlinux"
     touch "$cache/vmlinux"
     echo "$kernel" >"$cache/vmlinux.from"
 fi
+exec 9>&-
 
 work=$(mktemp -d "$cache/run.XXXXXX")
 trap 'rm -rf "$work"' EXIT

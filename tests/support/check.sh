@@ -1,6 +1,6 @@
 #!/bin/sh
 # What `./dev check` does once the packages are there: both compilers with -Werror, clang-tidy, the format check, fuzz runs, threads
-# under TSan, and everything under ASan and UBSan. The last lines are ctest's.
+# under TSan, the core on emulated processors, and everything under ASan and UBSan. The last lines are ctest's.
 set -eu
 cd "$(dirname "$0")/../.."
 jobs=$(nproc)
@@ -39,6 +39,19 @@ sh tests/support/fuzz.sh "${FUZZ_SECONDS:-15}"
 step "threads under TSan"
 configure build-tsan -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=RelWithDebInfo -DMINFER_SANITIZE=thread
 ctest --test-dir build-tsan --output-on-failure -R '^(base_pool|base_log|engine_threads)$'
+
+# Exit status 77: skipped, the reason is printed.
+emulated() {
+    status=0
+    "$@" || status=$?
+    [ "$status" -eq 0 ] || [ "$status" -eq 77 ]
+}
+
+step "64-bit Arm, emulated"
+emulated tests/emulate/run_aarch64.sh
+
+step "AVX-512, emulated"
+emulated tests/emulate/check_avx512.sh
 
 step "everything under ASan and UBSan"
 ctest --test-dir build-fuzz --output-on-failure -j "$jobs"
