@@ -44,7 +44,7 @@ static size_t float_bytes(mf_type type) {
 
 size_t mf_panel_bytes(mf_type type, int64_t n_in) {
     const mf_panel_shape s = mf_panel_shape_of(type);
-    if (s.block_len == 0) return mf_align_up((size_t)n_in * MF_PANEL * float_bytes(type), 64);
+    if (s.body == 0) return mf_align_up((size_t)n_in * MF_PANEL * float_bytes(type), 64);
     const int64_t blocks = n_in / s.block_len;
     return s.paired ? mf_panel_head(s, blocks + blocks % 2) - (size_t)(blocks % 2 * s.body) : mf_panel_head(s, blocks);
 }

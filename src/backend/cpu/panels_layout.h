@@ -35,7 +35,7 @@ typedef struct mf_panel_shape {
 #define MF_PANEL_IQ4_XS_LOW 32
 #define MF_PANEL_IQ4_XS_QS  96
 
-// The quantized types; block_len is 0 for others.
+// The quantized types; body is 0 for others.
 static inline mf_panel_shape mf_panel_shape_of(mf_type type) {
     switch (type) {
     case MF_TYPE_Q4_0:
@@ -50,7 +50,7 @@ static inline mf_panel_shape mf_panel_shape_of(mf_type type) {
     case MF_TYPE_Q5_K: return (mf_panel_shape){256, 64, 2752, false};
     case MF_TYPE_Q6_K: return (mf_panel_shape){256, 32, 3328, true};
     case MF_TYPE_IQ4_XS: return (mf_panel_shape){256, 32, 2144, false};
-    default: return (mf_panel_shape){0, 0, 0, false};
+    default: return (mf_panel_shape){1, 0, 0, false};
     }
 }
 
