@@ -35,7 +35,10 @@ case $models in
 esac
 
 cmake -S . -B "$build" -G Ninja -DCMAKE_EXE_LINKER_FLAGS=-static -DMINFER_CORE_ONLY=ON -DMINFER_WERROR=ON >/dev/null
-cmake --build "$build" -j "$(nproc)" --target checkkernels golden | tail -n 1
+cmake --build "$build" -j "$(nproc)" --target checkkernels golden >"$build/build.log" || {
+    cat "$build/build.log"
+    exit 1
+}
 
 files=(-f tests/fixtures/golden.txt -f tests/fixtures/tiny/long.ids.txt)
 for model in tests/fixtures/tiny/*.gguf; do files+=(-f "$model"); done

@@ -20,7 +20,10 @@ echo 'int main(void) { return 0; }' | aarch64-linux-gnu-gcc -static -x c -o /dev
 qemu=$(command -v qemu-aarch64 || command -v qemu-aarch64-static) || skip "qemu-aarch64 is missing (Debian package qemu-user)"
 
 cmake -S . -B "$build" -G Ninja -DCMAKE_TOOLCHAIN_FILE=cmake/aarch64-linux-gnu.cmake -DMINFER_CORE_ONLY=ON -DMINFER_WERROR=ON >/dev/null
-cmake --build "$build" -j "$(nproc)" | tail -n 1
+cmake --build "$build" -j "$(nproc)" >"$build/build.log" || {
+    cat "$build/build.log"
+    exit 1
+}
 
 # The two programs side by side: each is one thread's work.
 status=0
