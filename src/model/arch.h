@@ -30,8 +30,8 @@ typedef struct mf_tensor_rule {
 struct mf_arch {
     const char *name;
     bool interleaved_rope;
-    const mf_tensor_rule *layer_tensors;
-    size_t n_layer_tensors;
+    const mf_tensor_rule *extra_tensors; // of a layer, beside those that every architecture has (mf_decoder_tensors)
+    size_t n_extra_tensors;
     const char *fallback_prefix; // keys are also read under this name (files of old converters); NULL: none
     mf_ref (*build)(const mf_model *model, mf_graph *g);
 };
@@ -50,13 +50,10 @@ bool mf_rope_read(mf_model *model, mf_error *err);
 // weights.c
 bool mf_weights_bind(mf_model *model, mf_error *err);
 
-// decoder.c: pieces that architectures share.
-// x + wo * attention(rope(wq n), rope(wk n), wv n) with n = norm(x); biases and per-head norms where the layer has them. In the last layer
-// only the rows whose logits are wanted go on.
-mf_ref mf_block_attention(mf_graph *g, const mf_model *m, const mf_layer *l, mf_ref x, mf_ref angles);
-// x + down(silu(gate n) * (up n)) with n = norm(x)
-mf_ref mf_block_ffn_swiglu(mf_graph *g, const mf_model *m, const mf_layer *l, mf_ref x);
-// The logits: head * norm(x)
-mf_ref mf_block_head(mf_graph *g, const mf_model *m, mf_ref x);
+// decoder.c: the transformer that the architectures share, and the tensors of its layers.
+extern const mf_tensor_rule mf_decoder_tensors[];
+extern const size_t mf_n_decoder_tensors;
+
+mf_ref mf_decoder_build(const mf_model *model, mf_graph *g);
 
 #endif

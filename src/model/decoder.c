@@ -1,5 +1,21 @@
-// Pieces of the decoder-only transformer that the architectures share.
+// The decoder-only transformer of Llama, Qwen2 and Qwen3, top to bottom: mf_decoder_build at the end, its blocks before it. An
+// architecture's own file says what is particular to it.
+#include <stddef.h>
+
 #include "model/arch.h"
+
+const mf_tensor_rule mf_decoder_tensors[] = {
+    {"attn_norm.weight", offsetof(mf_layer, attn_norm), MF_N_EMBD, MF_N_NONE, 0},
+    {"attn_q.weight", offsetof(mf_layer, attn_q), MF_N_EMBD, MF_N_Q, 0},
+    {"attn_k.weight", offsetof(mf_layer, attn_k), MF_N_EMBD, MF_N_KV, 0},
+    {"attn_v.weight", offsetof(mf_layer, attn_v), MF_N_EMBD, MF_N_KV, 0},
+    {"attn_output.weight", offsetof(mf_layer, attn_output), MF_N_Q, MF_N_EMBD, 0},
+    {"ffn_norm.weight", offsetof(mf_layer, ffn_norm), MF_N_EMBD, MF_N_NONE, 0},
+    {"ffn_gate.weight", offsetof(mf_layer, ffn_gate), MF_N_EMBD, MF_N_FF, 0},
+    {"ffn_up.weight", offsetof(mf_layer, ffn_up), MF_N_EMBD, MF_N_FF, 0},
+    {"ffn_down.weight", offsetof(mf_layer, ffn_down), MF_N_FF, MF_N_EMBD, 0},
+};
+const size_t mf_n_decoder_tensors = sizeof mf_decoder_tensors / sizeof mf_decoder_tensors[0];
 
 static mf_ref project(mf_graph *g, const mf_weight *w, const mf_weight *bias, mf_ref x, const char *label) {
     return mf_graph_add_bias(g, mf_graph_matmul(g, w, x, label), bias, label);
@@ -9,7 +25,9 @@ static mf_ref head_norm(mf_graph *g, const mf_weight *w, float eps, mf_ref x, co
     return w ? mf_graph_qk_norm(g, x, w, eps, label) : x;
 }
 
-mf_ref mf_block_attention(mf_graph *g, const mf_model *m, const mf_layer *l, mf_ref x, mf_ref angles) {
+// x + wo * attention(rope(wq n), rope(wk n), wv n) with n = norm(x); biases and per-head norms where the layer has them. In the last
+// layer only the rows whose logits are wanted go on.
+static mf_ref attention(mf_graph *g, const mf_model *m, const mf_layer *l, mf_ref x, mf_ref angles) {
     const mf_hparams *h = &m->hparams;
     mf_ref n = mf_graph_rms_norm(g, x, l->attn_norm, h->rms_eps, "attn_norm");
 
@@ -31,7 +49,8 @@ mf_ref mf_block_attention(mf_graph *g, const mf_model *m, const mf_layer *l, mf_
     return mf_graph_add(g, x, project(g, l->attn_output, l->attn_output_bias, a, "attn_out"), "attn_residual");
 }
 
-mf_ref mf_block_ffn_swiglu(mf_graph *g, const mf_model *m, const mf_layer *l, mf_ref x) {
+// x + down(silu(gate n) * (up n)) with n = norm(x)
+static mf_ref ffn_swiglu(mf_graph *g, const mf_model *m, const mf_layer *l, mf_ref x) {
     mf_ref n = mf_graph_rms_norm(g, x, l->ffn_norm, m->hparams.rms_eps, "ffn_norm");
     mf_ref gate = mf_graph_silu(g, mf_graph_matmul(g, l->ffn_gate, n, "ffn_gate"), "ffn_silu");
     mf_ref up = mf_graph_matmul(g, l->ffn_up, n, "ffn_up");
@@ -39,8 +58,20 @@ mf_ref mf_block_ffn_swiglu(mf_graph *g, const mf_model *m, const mf_layer *l, mf
     return mf_graph_add(g, x, down, "ffn_residual");
 }
 
-mf_ref mf_block_head(mf_graph *g, const mf_model *m, mf_ref x) {
+// The logits: head * norm(x)
+static mf_ref head(mf_graph *g, const mf_model *m, mf_ref x) {
     g->layer = -1;
     x = mf_graph_rms_norm(g, x, m->output_norm, m->hparams.rms_eps, "output_norm");
     return mf_graph_matmul(g, m->output, x, "logits");
+}
+
+mf_ref mf_decoder_build(const mf_model *m, mf_graph *g) {
+    mf_ref angles = mf_graph_rope_table(g, &m->rope, "rope_table");
+    mf_ref x = mf_graph_get_rows(g, m->token_embd, "embedding");
+    for (g->layer = 0; g->layer < m->hparams.n_layer; g->layer++) {
+        const mf_layer *l = &m->layers[g->layer];
+        x = attention(g, m, l, x, angles);
+        x = ffn_swiglu(g, m, l, x);
+    }
+    return head(g, m, x);
 }

@@ -54,23 +54,21 @@ static bool bind(mf_model *m, const char *name, int64_t in, int64_t out, unsigne
     return true;
 }
 
-static bool bind_layer(mf_model *m, int32_t i, mf_error *err) {
-    for (size_t j = 0; j < m->arch->n_layer_tensors; j++) {
-        const mf_tensor_rule *r = &m->arch->layer_tensors[j];
+static bool bind_layer(mf_model *m, int32_t i, const mf_tensor_rule *rules, size_t n, mf_error *err) {
+    for (const mf_tensor_rule *r = rules; r < rules + n; r++) {
         char name[96];
         snprintf(name, sizeof name, "blk.%d.%s", i, r->name);
         mf_weight **slot = (mf_weight **)((char *)&m->layers[i] + r->field);
         unsigned uses = r->out == MF_N_NONE ? MF_USE_VECTOR : MF_USE_MATMUL;
-        if (!bind(m, name, extent(&m->hparams, r->in), extent(&m->hparams, r->out), uses, r->flags & MF_TENSOR_OPTIONAL,
-                  slot, err))
-            return false;
+        int64_t in = extent(&m->hparams, r->in), out = extent(&m->hparams, r->out);
+        if (!bind(m, name, in, out, uses, r->flags & MF_TENSOR_OPTIONAL, slot, err)) return false;
     }
     return true;
 }
 
 bool mf_weights_bind(mf_model *m, mf_error *err) {
     const mf_hparams *h = &m->hparams;
-    size_t most = 3 + (size_t)h->n_layer * m->arch->n_layer_tensors;
+    size_t most = 3 + (size_t)h->n_layer * (mf_n_decoder_tensors + m->arch->n_extra_tensors);
     m->weights = mf_alloc(most, sizeof *m->weights);
     m->layers = mf_alloc((size_t)h->n_layer, sizeof *m->layers);
     if (!m->weights || !m->layers) return mf_fail_memory(err, most * sizeof *m->weights, "the weights");
@@ -83,7 +81,9 @@ bool mf_weights_bind(mf_model *m, mf_error *err) {
         m->token_embd->uses |= MF_USE_MATMUL;
     }
     for (int32_t i = 0; i < h->n_layer; i++)
-        if (!bind_layer(m, i, err)) return false;
+        if (!bind_layer(m, i, mf_decoder_tensors, mf_n_decoder_tensors, err) ||
+            !bind_layer(m, i, m->arch->extra_tensors, m->arch->n_extra_tensors, err))
+            return false;
     return true;
 }
 
