@@ -1,5 +1,5 @@
-// Quantized matmuls on AVX2. One row of activations streams the panels and unpacks in registers; more rows unpack a piece of a panel
-// into the first-level cache once and go over it in groups of rows. Both walk the blocks of a row in the same order with the same
+// Quantized matmuls on AVX2. One or two rows of activations stream the panels and unpack in registers; more rows unpack a piece of a
+// panel into the first-level cache once and go over it in groups of rows. Both walk the blocks of a row in the same order with the same
 // steps, so a row's result does not depend on its neighbours.
 #include "backend/cpu/rows.h"
 
@@ -13,7 +13,7 @@
 
 #define GROUP 4    // rows of activations that share a load of weights
 #define PIECE 512  // values of a panel unpacked at a time
-#define AHEAD 2048 // bytes that the one-row kernels prefetch ahead
+#define AHEAD 8192 // bytes that the streaming kernels prefetch ahead
 
 // ---- The activations' side ---------------------------------------------------------------------------------------------------
 
@@ -258,7 +258,9 @@ MF_INLINE void piece_256(mf_type t, const job *c, const uint8_t *panel, int32_t 
     }
 }
 
-// ---- One row: streaming ------------------------------------------------------------------------------------------------------
+// ---- One or two rows: streaming ----------------------------------------------------------------------------------------------
+
+#define STREAM_ROWS 2
 
 // Adds the products of signed bytes, -128 among the weights, to 32-bit sums.
 MF_INLINE __m256i add_signed_products(__m256i sum, __m256i w, __m256i a) {
@@ -266,93 +268,156 @@ MF_INLINE __m256i add_signed_products(__m256i sum, __m256i w, __m256i a) {
     return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
 
-MF_INLINE void stream_32(mf_type t, const job *c, const uint8_t *panel, int32_t row, float *acc) {
+// Half of block b, as `at` says, for n rows of activations: its sums to out[row].
+MF_INLINE void stream_block_32(mf_type t, const block32 *at, int64_t b, int half, const mf_act32 *a, int n, __m256 d,
+                               __m256 m, __m256 *out) {
+    __m256i sum[STREAM_ROWS];
+    MF_UNROLL
+    for (int r = 0; r < n; r++) sum[r] = has_start(t) ? broadcast_32(a[r].start + 2 * b) : _mm256_setzero_si256();
+    MF_UNROLL
+    for (int step = 0; step < 8 / words_a_step(t); step++) {
+        __m256i w[4];
+        block32_words(t, at, step, half, w);
+        MF_UNROLL
+        for (int i = 0; i < words_a_step(t); i++) {
+            MF_UNROLL
+            for (int r = 0; r < n; r++) {
+                const __m256i x = broadcast_32(a[r].q + 32 * b + 4 * word_index(t, step, i));
+                sum[r] = is_wide(t) ? add_signed_products(sum[r], w[i], x) : add_products(false, sum[r], w[i], x);
+            }
+        }
+    }
+    MF_UNROLL
+    for (int r = 0; r < n; r++) out[r] = finish_32(t, &a[r], b, sum[r], d, m, out[r]);
+}
+
+MF_INLINE void stream_32(mf_type t, const job *c, const uint8_t *panel, int32_t row, int n, float (*acc)[MF_PANEL]) {
     const int64_t n_in = c->w->n_in;
-    const mf_act32 a = mf_act32_of(c->act + (size_t)row * c->act_stride, n_in);
-    __m256 out[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+    mf_act32 a[STREAM_ROWS];
+    __m256 low[STREAM_ROWS], high[STREAM_ROWS];
+    MF_UNROLL
+    for (int r = 0; r < n; r++) {
+        a[r] = mf_act32_of(c->act + (size_t)(row + r) * c->act_stride, n_in);
+        low[r] = high[r] = _mm256_setzero_ps();
+    }
     for (int64_t b = 0; b < n_in / 32; b++) {
         const block32 at = block32_at(t, panel, b);
-        const int8_t *q = a.q + 32 * b;
         prefetch(at.qs + AHEAD, 512 / words_a_step(t));
         prefetch(at.head + AHEAD, 1);
         __m256 d[2], m[2];
         block32_scales(t, &at, d, m);
-        MF_UNROLL
-        for (int h = 0; h < 2; h++) {
-            __m256i sum = has_start(t) ? broadcast_32(a.start + 2 * b) : _mm256_setzero_si256();
-            MF_UNROLL
-            for (int step = 0; step < 8 / words_a_step(t); step++) {
-                __m256i w[4];
-                block32_words(t, &at, step, h, w);
-                MF_UNROLL
-                for (int i = 0; i < words_a_step(t); i++) {
-                    const __m256i x = broadcast_32(q + 4 * word_index(t, step, i));
-                    sum = is_wide(t) ? add_signed_products(sum, w[i], x) : add_products(false, sum, w[i], x);
-                }
-            }
-            out[h] = finish_32(t, &a, b, sum, d[h], m[h], out[h]);
-        }
+        stream_block_32(t, &at, b, 0, a, n, d[0], m[0], low);
+        stream_block_32(t, &at, b, 1, a, n, d[1], m[1], high);
     }
-    _mm256_store_ps(acc, out[0]);
-    _mm256_store_ps(acc + 8, out[1]);
+    MF_UNROLL
+    for (int r = 0; r < n; r++) {
+        _mm256_store_ps(acc[r], low[r]);
+        _mm256_store_ps(acc[r] + 8, high[r]);
+    }
 }
 
-// Steps first to first + run of a super-block: words_a_step sub-blocks at once, added to total.
-MF_INLINE void stream_run(mf_type t, const uint8_t *body, int first, const mf_act256 *a, int64_t b, const scales256 *s,
-                          __m256i total[2]) {
-    const int n = words_a_step(t), run = run_words(t);
-    __m256i sum[4][2];
+// Steps first to first + run of super-block b for n rows, the halves from half0 on: words_a_step sub-blocks at once, added to total.
+MF_INLINE void stream_run(mf_type t, const uint8_t *body, int first, int half0, int halves, const mf_act256 *a, int n,
+                          int64_t b, const scales256 *s, __m256i (*total)[2]) {
+    const int words = words_a_step(t), run = run_words(t);
+    __m256i sum[4][STREAM_ROWS][2];
     MF_UNROLL
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < words; i++) {
         const int j = word_index(t, first, i) / run;
-        sum[i][0] = sum[i][1] = has_start(t) ? broadcast_32(a->start + 32 * b + 2 * j) : _mm256_setzero_si256();
+        MF_UNROLL
+        for (int r = 0; r < n; r++) {
+            sum[i][r][0] = has_start(t) ? broadcast_32(a[r].start + 32 * b + 2 * j) : _mm256_setzero_si256();
+            sum[i][r][1] = sum[i][r][0];
+        }
     }
     MF_UNROLL
     for (int k = 0; k < run; k++) {
         MF_UNROLL
-        for (int h = 0; h < 2; h++) {
+        for (int h = half0; h < half0 + halves; h++) {
             __m256i w[4];
             block256_words(t, body, first + k, h, w);
             MF_UNROLL
-            for (int i = 0; i < n; i++) {
-                sum[i][h] =
-                    add_products(false, sum[i][h], w[i], broadcast_32(a->q + 256 * b + 4 * word_index(t, first + k, i)));
+            for (int i = 0; i < words; i++) {
+                MF_UNROLL
+                for (int r = 0; r < n; r++) {
+                    const __m256i x = broadcast_32(a[r].q + 256 * b + 4 * word_index(t, first + k, i));
+                    sum[i][r][h] = add_products(false, sum[i][r][h], w[i], x);
+                }
             }
         }
     }
     MF_UNROLL
-    for (int i = 0; i < n; i++) {
-        const int j = word_index(t, first, i) / run;
+    for (int i = 0; i < words; i++) {
         MF_UNROLL
-        for (int h = 0; h < 2; h++) total[h] = _mm256_add_epi32(total[h], _mm256_madd_epi16(sum[i][h], s->sc[j][h]));
+        for (int h = half0; h < half0 + halves; h++) {
+            const __m256i sc = s->sc[word_index(t, first, i) / run][h];
+            MF_UNROLL
+            for (int r = 0; r < n; r++) total[r][h] = _mm256_add_epi32(total[r][h], _mm256_madd_epi16(sum[i][r][h], sc));
+        }
     }
 }
 
-MF_INLINE void stream_256(mf_type t, const job *c, const uint8_t *panel, int32_t row, float *acc) {
+MF_INLINE void stream_256(mf_type t, const job *c, const uint8_t *panel, int32_t row, int n, float (*acc)[MF_PANEL]) {
     const int64_t n_in = c->w->n_in;
-    const mf_act256 a = mf_act256_of(c->act + (size_t)row * c->act_stride, n_in);
     const mf_panel_shape shape = mf_panel_shape_of(t);
     const int steps = 64 / words_a_step(t), run = run_words(t), share = (shape.body - qs_offset(t)) / (steps / run);
-    __m256 out[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+    mf_act256 a[STREAM_ROWS];
+    MF_UNROLL
+    for (int r = 0; r < n; r++) {
+        a[r] = mf_act256_of(c->act + (size_t)(row + r) * c->act_stride, n_in);
+        _mm256_store_ps(acc[r], _mm256_setzero_ps());
+        _mm256_store_ps(acc[r] + 8, _mm256_setzero_ps());
+    }
     for (int64_t b = 0; b < n_in / 256; b++) {
         const uint8_t *head = panel + mf_panel_head(shape, b), *body = panel + mf_panel_body(shape, b);
         scales256 s;
         prefetch(head + AHEAD, 1);
         prefetch(body + AHEAD, qs_offset(t));
         block256_scales(t, head, body, &s);
-        __m256i total[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+        __m256i total[STREAM_ROWS][2];
+        MF_UNROLL
+        for (int r = 0; r < n; r++) total[r][0] = total[r][1] = _mm256_setzero_si256();
         for (int step = 0; step < steps; step += run) {
             prefetch(body + AHEAD + qs_offset(t) + step / run * share, share);
-            stream_run(t, body, step, &a, b, &s, total);
+            if (n * words_a_step(t) <= 4) { // both halves' sums fit the registers
+                stream_run(t, body, step, 0, 2, a, n, b, &s, total);
+            } else {
+                stream_run(t, body, step, 0, 1, a, n, b, &s, total);
+                stream_run(t, body, step, 1, 1, a, n, b, &s, total);
+            }
         }
         MF_UNROLL
-        for (int h = 0; h < 2; h++) out[h] = finish_256(t, &a, b, total[h], &s, h, out[h]);
+        for (int r = 0; r < n; r++) {
+            _mm256_store_ps(acc[r], finish_256(t, &a[r], b, total[r][0], &s, 0, _mm256_load_ps(acc[r])));
+            _mm256_store_ps(acc[r] + 8, finish_256(t, &a[r], b, total[r][1], &s, 1, _mm256_load_ps(acc[r] + 8)));
+        }
     }
-    MF_UNROLL
-    for (int h = 0; h < 2; h++) _mm256_store_ps(acc + 8 * h, out[h]);
 }
 
 // ---- The whole ---------------------------------------------------------------------------------------------------------------
+
+// A panel times n rows of activations: acc[row][weight row].
+MF_INLINE void panel_32(mf_type t, const job *c, const uint8_t *panel, int32_t row, int n, float (*acc)[MF_PANEL]) {
+    if (n == 1) {
+        stream_32(t, c, panel, row, 1, acc);
+    } else if (n == 2) {
+        stream_32(t, c, panel, row, 2, acc);
+    } else {
+        memset(acc, 0, (size_t)n * sizeof acc[0]);
+        piece_32(t, c, panel, row, n, acc);
+    }
+}
+
+MF_INLINE void panel_256(mf_type t, const job *c, const uint8_t *panel, int32_t row, int n, float (*acc)[MF_PANEL]) {
+    if (n == 1) {
+        stream_256(t, c, panel, row, 1, acc);
+    } else if (n == 2) {
+        stream_256(t, c, panel, row, 2, acc);
+    } else {
+        memset(acc, 0, (size_t)n * sizeof acc[0]);
+        piece_256(t, c, panel, row, n, acc);
+    }
+}
 
 MF_INLINE void matmul(mf_type t, const job *c, int32_t n_rows, int32_t panel0, int32_t panel1) {
     const bool super = mf_panel_shape_of(t).block_len == 256 && t != MF_TYPE_IQ4_XS;
@@ -362,14 +427,8 @@ MF_INLINE void matmul(mf_type t, const job *c, int32_t n_rows, int32_t panel0, i
         for (int32_t p = panel0; p < panel1; p++) {
             const uint8_t *panel = (const uint8_t *)c->w->data + (size_t)p * c->w->stride;
             _Alignas(32) float acc[MAX_ROWS][MF_PANEL];
-            if (n == 1) {
-                if (super) stream_256(t, c, panel, row, acc[0]);
-                if (!super) stream_32(t, c, panel, row, acc[0]);
-            } else {
-                memset(acc, 0, (size_t)n * sizeof acc[0]);
-                if (super) piece_256(t, c, panel, row, n, acc);
-                if (!super) piece_32(t, c, panel, row, n, acc);
-            }
+            if (super) panel_256(t, c, panel, row, n, acc);
+            if (!super) panel_32(t, c, panel, row, n, acc);
             store_rows(c, p, row, n, acc);
         }
     }
