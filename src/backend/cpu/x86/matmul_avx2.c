@@ -13,7 +13,7 @@
 
 #define GROUP 4    // rows of activations that share a load of weights
 #define PIECE 512  // values of a panel unpacked at a time
-#define AHEAD 8192 // bytes that the streaming kernels prefetch ahead
+#define AHEAD 4096 // bytes that the streaming kernels prefetch ahead
 
 // ---- The activations' side ---------------------------------------------------------------------------------------------------
 

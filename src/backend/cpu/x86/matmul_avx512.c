@@ -1,5 +1,5 @@
-// Quantized matmuls on AVX-512 VNNI. As on AVX2 (matmul_avx2.c), one row of activations streams the panels, and more rows unpack a piece
-// of a panel into the cache and go over it in groups of rows; a word of 16 rows is one vector here and its products one instruction.
+// Quantized matmuls on AVX-512 VNNI. As on AVX2 (matmul_avx2.c), one or two rows of activations stream the panels, and more rows unpack a
+// piece of a panel into the cache and go over it in groups of rows; a word of 16 rows is one vector here and its products one instruction.
 #include <string.h>
 
 #include "backend/cpu/quantize.h"
@@ -10,7 +10,7 @@
 
 #define GROUP 8    // rows of activations that share a load of weights
 #define PIECE 512  // values of a panel unpacked at a time
-#define AHEAD 4096 // bytes that the one-row kernels prefetch ahead
+#define AHEAD 4096 // bytes that the streaming kernels prefetch ahead
 
 MF_INLINE __m512i broadcast_32(const void *p) { return _mm512_set1_epi32(load_32(p)); }
 
@@ -191,82 +191,138 @@ MF_INLINE void piece_256(mf_type t, const job *c, const uint8_t *panel, int32_t 
     }
 }
 
-// ---- One row: streaming ------------------------------------------------------------------------------------------------------
+// ---- One or two rows: streaming ----------------------------------------------------------------------------------------------
 
-MF_INLINE void stream_32(mf_type t, const job *c, const uint8_t *panel, int32_t row, float *acc) {
+#define STREAM_ROWS 2
+
+MF_INLINE void stream_32(mf_type t, const job *c, const uint8_t *panel, int32_t row, int n, float (*acc)[MF_PANEL]) {
     const int64_t n_in = c->w->n_in;
-    const mf_act32 a = mf_act32_of(c->act + (size_t)row * c->act_stride, n_in);
-    __m512 out = _mm512_setzero_ps();
+    mf_act32 a[STREAM_ROWS];
+    __m512 out[STREAM_ROWS];
+    MF_UNROLL
+    for (int r = 0; r < n; r++) {
+        a[r] = mf_act32_of(c->act + (size_t)(row + r) * c->act_stride, n_in);
+        out[r] = _mm512_setzero_ps();
+    }
     for (int64_t b = 0; b < n_in / 32; b++) {
         const block32 at = block32_at(t, panel, b);
         prefetch(at.qs + AHEAD, 512 / words_a_step(t));
         prefetch(at.head + AHEAD, 1);
         __m512 d, m;
         block32_scales(t, &at, &d, &m);
-        // Two sums: they would wait for each other.
-        __m512i sum[2] = {start_of(t, a.asum[b]), _mm512_setzero_si512()};
+        __m512i sum[STREAM_ROWS][2]; // two sums a row, which do not wait for each other
+        MF_UNROLL
+        for (int r = 0; r < n; r++) {
+            sum[r][0] = start_of(t, a[r].asum[b]);
+            sum[r][1] = _mm512_setzero_si512();
+        }
         MF_UNROLL
         for (int step = 0; step < 8 / words_a_step(t); step++) {
             __m512i w[4];
             block32_words(t, &at, step, w);
             MF_UNROLL
             for (int i = 0; i < words_a_step(t); i++) {
-                const int8_t *q = a.q + 32 * b + 4 * word_index(t, step, i);
-                const int s = words_a_step(t) == 1 ? step % 2 : i % 2;
-                sum[s] = _mm512_dpbusd_epi32(sum[s], w[i], broadcast_32(q));
+                const int which = (words_a_step(t) == 1 ? step : i) % 2;
+                MF_UNROLL
+                for (int r = 0; r < n; r++) {
+                    const __m512i x = broadcast_32(a[r].q + 32 * b + 4 * word_index(t, step, i));
+                    sum[r][which] = _mm512_dpbusd_epi32(sum[r][which], w[i], x);
+                }
             }
         }
-        out = finish_32(t, &a, b, _mm512_add_epi32(sum[0], sum[1]), d, m, out);
+        MF_UNROLL
+        for (int r = 0; r < n; r++) out[r] = finish_32(t, &a[r], b, _mm512_add_epi32(sum[r][0], sum[r][1]), d, m, out[r]);
     }
-    _mm512_store_ps(acc, out);
+    MF_UNROLL
+    for (int r = 0; r < n; r++) _mm512_store_ps(acc[r], out[r]);
 }
 
-// Steps first to first + run of a super-block: words_a_step sub-blocks at once, added to total.
-MF_INLINE __m512i stream_run(mf_type t, const uint8_t *body, int first, const mf_act256 *a, int64_t b, const scales256 *s,
-                             __m512i total) {
-    const int n = words_a_step(t), run = run_words(t);
-    __m512i sum[4];
+// Steps first to first + run of super-block b for n rows: words_a_step sub-blocks at once, added to total[row].
+MF_INLINE void stream_run(mf_type t, const uint8_t *body, int first, const mf_act256 *a, int n, int64_t b,
+                          const scales256 *s, __m512i *total) {
+    const int words = words_a_step(t), run = run_words(t);
+    __m512i sum[4][STREAM_ROWS];
     MF_UNROLL
-    for (int i = 0; i < n; i++) sum[i] = start_of(t, run_asum(t, a, b, word_index(t, first, i) / run));
+    for (int i = 0; i < words; i++) {
+        MF_UNROLL
+        for (int r = 0; r < n; r++) sum[i][r] = start_of(t, run_asum(t, &a[r], b, word_index(t, first, i) / run));
+    }
     MF_UNROLL
     for (int k = 0; k < run; k++) {
         __m512i w[4];
         block256_words(t, body, first + k, w);
         MF_UNROLL
-        for (int i = 0; i < n; i++) {
-            sum[i] = _mm512_dpbusd_epi32(sum[i], w[i], broadcast_32(a->q + 256 * b + 4 * word_index(t, first + k, i)));
+        for (int i = 0; i < words; i++) {
+            MF_UNROLL
+            for (int r = 0; r < n; r++) {
+                const __m512i x = broadcast_32(a[r].q + 256 * b + 4 * word_index(t, first + k, i));
+                sum[i][r] = _mm512_dpbusd_epi32(sum[i][r], w[i], x);
+            }
         }
     }
     MF_UNROLL
-    for (int i = 0; i < n; i++) {
-        total = _mm512_add_epi32(total, _mm512_mullo_epi32(sum[i], s->sc[word_index(t, first, i) / run]));
+    for (int i = 0; i < words; i++) {
+        const __m512i sc = s->sc[word_index(t, first, i) / run];
+        MF_UNROLL
+        for (int r = 0; r < n; r++) total[r] = _mm512_add_epi32(total[r], _mm512_mullo_epi32(sum[i][r], sc));
     }
-    return total;
 }
 
-MF_INLINE void stream_256(mf_type t, const job *c, const uint8_t *panel, int32_t row, float *acc) {
+MF_INLINE void stream_256(mf_type t, const job *c, const uint8_t *panel, int32_t row, int n, float (*acc)[MF_PANEL]) {
     const int64_t n_in = c->w->n_in;
-    const mf_act256 a = mf_act256_of(c->act + (size_t)row * c->act_stride, n_in);
     const mf_panel_shape shape = mf_panel_shape_of(t);
     const int steps = 64 / words_a_step(t), run = run_words(t), share = (shape.body - qs_offset(t)) / (steps / run);
-    __m512 out = _mm512_setzero_ps();
+    mf_act256 a[STREAM_ROWS];
+    __m512 out[STREAM_ROWS];
+    MF_UNROLL
+    for (int r = 0; r < n; r++) {
+        a[r] = mf_act256_of(c->act + (size_t)(row + r) * c->act_stride, n_in);
+        out[r] = _mm512_setzero_ps();
+    }
     for (int64_t b = 0; b < n_in / 256; b++) {
         const uint8_t *head = panel + mf_panel_head(shape, b), *body = panel + mf_panel_body(shape, b);
         scales256 s;
         prefetch(head + AHEAD, 1);
         prefetch(body + AHEAD, qs_offset(t));
         block256_scales(t, head, body, &s);
-        __m512i total = _mm512_setzero_si512();
+        __m512i total[STREAM_ROWS];
+        MF_UNROLL
+        for (int r = 0; r < n; r++) total[r] = _mm512_setzero_si512();
         for (int step = 0; step < steps; step += run) {
             prefetch(body + AHEAD + qs_offset(t) + step / run * share, share);
-            total = stream_run(t, body, step, &a, b, &s, total);
+            stream_run(t, body, step, a, n, b, &s, total);
         }
-        out = finish_256(t, &a, b, total, &s, out);
+        MF_UNROLL
+        for (int r = 0; r < n; r++) out[r] = finish_256(t, &a[r], b, total[r], &s, out[r]);
     }
-    _mm512_store_ps(acc, out);
+    MF_UNROLL
+    for (int r = 0; r < n; r++) _mm512_store_ps(acc[r], out[r]);
 }
 
 // ---- The whole ---------------------------------------------------------------------------------------------------------------
+
+// A panel times n rows of activations: acc[row][weight row].
+MF_INLINE void panel_32(mf_type t, const job *c, const uint8_t *panel, int32_t row, int n, float (*acc)[MF_PANEL]) {
+    if (n == 1) {
+        stream_32(t, c, panel, row, 1, acc);
+    } else if (n == 2) {
+        stream_32(t, c, panel, row, 2, acc);
+    } else {
+        memset(acc, 0, (size_t)n * sizeof acc[0]);
+        piece_32(t, c, panel, row, n, acc);
+    }
+}
+
+MF_INLINE void panel_256(mf_type t, const job *c, const uint8_t *panel, int32_t row, int n, float (*acc)[MF_PANEL]) {
+    if (n == 1) {
+        stream_256(t, c, panel, row, 1, acc);
+    } else if (n == 2) {
+        stream_256(t, c, panel, row, 2, acc);
+    } else {
+        memset(acc, 0, (size_t)n * sizeof acc[0]);
+        piece_256(t, c, panel, row, n, acc);
+    }
+}
 
 MF_INLINE void matmul(mf_type t, const job *c, int32_t n_rows, int32_t panel0, int32_t panel1) {
     const bool super = mf_panel_shape_of(t).block_len == 256 && t != MF_TYPE_IQ4_XS;
@@ -276,14 +332,8 @@ MF_INLINE void matmul(mf_type t, const job *c, int32_t n_rows, int32_t panel0, i
         for (int32_t p = panel0; p < panel1; p++) {
             const uint8_t *panel = (const uint8_t *)c->w->data + (size_t)p * c->w->stride;
             _Alignas(64) float acc[MAX_ROWS][MF_PANEL];
-            if (n == 1) {
-                if (super) stream_256(t, c, panel, row, acc[0]);
-                if (!super) stream_32(t, c, panel, row, acc[0]);
-            } else {
-                memset(acc, 0, (size_t)n * sizeof acc[0]);
-                if (super) piece_256(t, c, panel, row, n, acc);
-                if (!super) piece_32(t, c, panel, row, n, acc);
-            }
+            if (super) panel_256(t, c, panel, row, n, acc);
+            if (!super) panel_32(t, c, panel, row, n, acc);
             store_rows(c, p, row, n, acc);
         }
     }
