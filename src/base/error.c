@@ -15,7 +15,7 @@ static void fill(mf_error *err, mf_code code, const char *format, va_list args) 
     err->code = code;
 }
 
-bool mf_fail(mf_error *err, mf_code code, const char *format, ...) {
+bool(mf_fail)(mf_error *err, mf_code code, const char *format, ...) {
     if (err) {
         va_list args;
         va_start(args, format);
@@ -25,7 +25,7 @@ bool mf_fail(mf_error *err, mf_code code, const char *format, ...) {
     return false;
 }
 
-bool mf_fail_prefix(mf_error *err, const char *format, ...) {
+bool(mf_fail_prefix)(mf_error *err, const char *format, ...) {
     if (!err) return false;
     mf_error prefix;
     va_list args;
@@ -35,6 +35,6 @@ bool mf_fail_prefix(mf_error *err, const char *format, ...) {
     return mf_fail(err, err->code, "%s: %s", prefix.text, err->text);
 }
 
-bool mf_fail_memory(mf_error *err, size_t bytes, const char *what) {
+bool(mf_fail_memory)(mf_error *err, size_t bytes, const char *what) {
     return mf_fail(err, MF_ERR_MEMORY, "out of memory: %zu bytes for %s", bytes, what);
 }

@@ -35,4 +35,10 @@ bool mf_fail_prefix(mf_error *err, const char *format, ...) __attribute__((forma
 // The refusal of an allocation of `bytes` for `what`. Returns false.
 bool mf_fail_memory(mf_error *err, size_t bytes, const char *what);
 
+#ifdef __clang_analyzer__ // it can't see into the functions that their result is always false
+#define mf_fail(...)        (mf_fail(__VA_ARGS__), false)
+#define mf_fail_prefix(...) (mf_fail_prefix(__VA_ARGS__), false)
+#define mf_fail_memory(...) (mf_fail_memory(__VA_ARGS__), false)
+#endif
+
 #endif

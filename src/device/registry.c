@@ -1,5 +1,6 @@
 #include "device/registry.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -13,11 +14,9 @@ static const mf_device_entry *find(const mf_device_entry *known, size_t n, mf_st
 
 static bool refuse_unknown(const mf_device_entry *known, size_t n, mf_str name, mf_error *err) {
     char names[160] = "";
-    size_t used = 0;
-    for (size_t i = 0; i < n && used + strlen(known[i].name) + 3 < sizeof names; i++) {
-        if (i) memcpy(names + used, ", ", 2), used += 2;
-        memcpy(names + used, known[i].name, strlen(known[i].name) + 1);
-        used += strlen(known[i].name);
+    for (size_t i = 0; i < n; i++) {
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", known[i].name);
     }
     return mf_fail(err, MF_ERR_ARGUMENT, "unknown backend '%.*s'; known: %s", (int)(name.len < 60 ? name.len : 60), name.ptr,
                    names);

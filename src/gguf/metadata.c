@@ -91,7 +91,7 @@ static bool skip_strings(mf_gguf_cursor *c, mf_str key, uint64_t count, mf_error
 
 static bool skip_scalars(mf_gguf_cursor *c, mf_str key, uint32_t kind, uint64_t count, mf_error *err) {
     const size_t size = mf_gguf_kind_size(kind);
-    if (count > mf_gguf_left(c) / size)
+    if (size == 0 || count > mf_gguf_left(c) / size)
         return mf_fail(err, MF_ERR_FORMAT, "key '%.*s': %llu values of kind %s, %zu bytes are left in the file",
                        MF_GGUF_SHOWN(key), (unsigned long long)count, mf_gguf_kind_name(kind), mf_gguf_left(c));
     if (kind == MF_GGUF_BOOL) {
@@ -119,8 +119,8 @@ static bool skip_arrays(mf_gguf_cursor *c, mf_str key, uint64_t count, int depth
     if (depth >= NESTING_LIMIT)
         return mf_fail(err, MF_ERR_LIMIT, "key '%.*s': arrays are nested deeper than %d", MF_GGUF_SHOWN(key), NESTING_LIMIT);
     for (uint64_t i = 0; i < count; i++) {
-        uint32_t item;
-        uint64_t inner;
+        uint32_t item = 0;
+        uint64_t inner = 0;
         if (!read_array_head(c, key, &item, &inner, err) || !skip_values(c, key, item, inner, depth + 1, err)) return false;
     }
     return true;

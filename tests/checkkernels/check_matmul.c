@@ -42,7 +42,7 @@ static const weight_type types[] = {
 
 #define N_TYPES ((int)(sizeof types / sizeof types[0]))
 
-// ---- Input -------------------------------------------------------------------------------------------------------------------
+// ---- Input ---------------------------------------------------------------------------------------------------------------
 
 typedef enum weight_kind {
     WEIGHT_PLAIN, // random bits, scales below 1
@@ -137,7 +137,7 @@ static void make_act(check *c, problem *p, int n_rows, int kind) {
     }
 }
 
-// ---- Checks ------------------------------------------------------------------------------------------------------------------
+// ---- Checks --------------------------------------------------------------------------------------------------------------
 
 #define UNTOUCHED (-12345.678f)
 
@@ -227,7 +227,7 @@ void check_matmul(check *c) {
     }
 }
 
-// ---- Speed -------------------------------------------------------------------------------------------------------------------
+// ---- Speed ---------------------------------------------------------------------------------------------------------------
 
 // Each timed call takes the next panels of a matrix, so that short calls (the shortest of many is the answer) still find the
 // weights of large matrices in memory, not in a cache.

@@ -2,8 +2,8 @@
 //
 //     checkkernels [--bench] [--quick] [--row NAME] [--seed N] [--skip FUNCTION] [FUNCTION]
 //
-// FUNCTION: only functions whose name contains it; --skip: none whose name contains that. --quick: fewer shapes of what takes longest,
-// for emulated processors. The exit status is 1 when anything differs.
+// FUNCTION: only functions whose name contains it; --skip: none whose name contains that. --quick: fewer shapes of what
+// takes longest, for emulated processors. The exit status is 1 when anything differs.
 #include "checkkernels/checkkernels.h"
 
 #include <errno.h>
@@ -38,7 +38,7 @@ static const check_group groups[] = {
     {"attention", check_attention, bench_attention},
 };
 
-// ---- Buffers -----------------------------------------------------------------------------------------------------------------
+// ---- Buffers -------------------------------------------------------------------------------------------------------------
 
 #define RED_ZONE 256
 #define RED_BYTE 0xa5
@@ -87,7 +87,7 @@ void check_free_buffers(check *c) {
     }
 }
 
-// ---- Random input ------------------------------------------------------------------------------------------------------------
+// ---- Random input --------------------------------------------------------------------------------------------------------
 
 // SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
 uint32_t check_random(check *c) {
@@ -132,7 +132,7 @@ const char *check_kind_name(check_kind kind) {
     return names[kind];
 }
 
-// ---- Comparison --------------------------------------------------------------------------------------------------------------
+// ---- Comparison ----------------------------------------------------------------------------------------------------------
 
 #define MAX_REPORTS 5 // of one function
 
@@ -188,7 +188,7 @@ bool check_true(check *c, bool condition, const char *what, ...) {
     return false;
 }
 
-// ---- Functions ---------------------------------------------------------------------------------------------------------------
+// ---- Functions -----------------------------------------------------------------------------------------------------------
 
 bool check_begin(check *c, const char *name) {
     if ((c->filter && !strstr(name, c->filter)) || (c->skip && strstr(name, c->skip))) return false;

@@ -1,5 +1,5 @@
-// checkkernels: every function of every row of the kernel table against the scalar row, bitwise. A group is one file's checks; it
-// runs once for each row that this CPU can run.
+// checkkernels: every function of every row of the kernel table against the scalar row, bitwise. A group is one file's
+// checks; it runs once for each row that this CPU can run.
 #ifndef CHECKKERNELS_H
 #define CHECKKERNELS_H
 
@@ -39,8 +39,8 @@ void bench_quantize(check *c);
 void bench_vector(check *c);
 void bench_attention(check *c);
 
-// Opens the checks of one function: false when the filter leaves it out. The generator restarts from the seed and the name, so that
-// a failure is repeated by the seed alone.
+// Opens the checks of one function: false when the filter leaves it out. The generator restarts from the seed and the name,
+// so that a failure is repeated by the seed alone.
 bool check_begin(check *c, const char *name);
 
 // Closes them: verifies the red zones, frees the buffers and prints one line.
@@ -73,8 +73,8 @@ typedef enum check_kind {
 void check_fill(check *c, float *x, size_t n, check_kind kind);
 const char *check_kind_name(check_kind kind);
 
-// Compares bit for bit (any NaN equals any NaN; +0 and -0 differ); the first difference of each call is printed with `what`, which
-// names the shape and the input.
+// Compares bit for bit (any NaN equals any NaN; +0 and -0 differ); the first difference of each call is printed with `what`,
+// which names the shape and the input.
 bool check_floats(check *c, const float *ref, const float *got, size_t n, const char *what, ...)
     __attribute__((format(printf, 5, 6)));
 bool check_bytes(check *c, const void *ref, const void *got, size_t n, const char *what, ...)

@@ -8,8 +8,9 @@
 // Activations below this magnitude are all zero: 127 / amax must not overflow.
 #define MF_ACT_TINY 0x1p-120f
 
-// `start` serves kernels that sum products of unsigned weights in 16-bit lanes, where a lane takes two of every four values: it is the
-// weight's offset times the activations of that lane, negated, so that a sum that begins with it cannot leave 16 bits at its end.
+// `start` serves kernels that sum products of unsigned weights in 16-bit lanes, where a lane takes two of every four values:
+// it is the weight's offset times the activations of that lane, negated, so that a sum that begins with it cannot leave 16
+// bits at its end.
 #define MF_ACT32_OFFSET  16
 #define MF_ACT256_OFFSET 32
 

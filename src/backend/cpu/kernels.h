@@ -91,8 +91,8 @@ void mf_attention_finish(const float *state, float *out, int32_t head_dim);
 
 size_t mf_attention_scratch_floats(int32_t n_group, int32_t head_dim);
 
-// Bytes of a row of n activations in a format; the parts of an int8 row are in backend/cpu/act.h. Rounded up to 64 bytes, plus 64 so
-// that rows of a power of two do not meet in one cache set.
+// Bytes of a row of n activations in a format; the parts of an int8 row are in backend/cpu/act.h. Rounded up to 64 bytes, plus
+// 64 so that rows of a power of two do not meet in one cache set.
 size_t mf_act_row_bytes(mf_format format, int64_t n);
 
 // The activations that an int8 row stands for: scale * q.

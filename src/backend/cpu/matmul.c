@@ -9,7 +9,7 @@
 // One output: the weights of a row (n values) times a row of activations of the format that goes with them.
 typedef float dot_fn(const void *row, const void *act, int64_t n);
 
-// ---- Floats ------------------------------------------------------------------------------------------------------------------
+// ---- Floats --------------------------------------------------------------------------------------------------------------
 
 static float dot_f32(const void *row, const void *act, int64_t n) {
     const char *w = row;
@@ -43,7 +43,7 @@ static float dot_bf16(const void *row, const void *act, int64_t n) {
     return acc;
 }
 
-// ---- One scale per 32 --------------------------------------------------------------------------------------------------------
+// ---- One scale per 32 ----------------------------------------------------------------------------------------------------
 
 static float dot_q4_0(const void *row, const void *act, int64_t n) {
     const mf_block_q4_0 *w = row;
@@ -146,7 +146,7 @@ static float dot_iq4_xs(const void *row, const void *act, int64_t n) {
     return acc;
 }
 
-// ---- Super-blocks of 256 -----------------------------------------------------------------------------------------------------
+// ---- Super-blocks of 256 -------------------------------------------------------------------------------------------------
 
 static float dot_q4_k(const void *row, const void *act, int64_t n) {
     const mf_block_q4_k *w = row;
@@ -253,7 +253,7 @@ static float dot_q3_k(const void *row, const void *act, int64_t n) {
     return acc;
 }
 
-// ---- The row of the table ----------------------------------------------------------------------------------------------------
+// ---- The row of the table ------------------------------------------------------------------------------------------------
 
 static dot_fn *const dots[MF_TYPE_LIMIT] = {
     [MF_TYPE_F32] = dot_f32,   [MF_TYPE_F16] = dot_f16,       [MF_TYPE_BF16] = dot_bf16,     [MF_TYPE_Q4_0] = dot_q4_0,

@@ -7,7 +7,8 @@
 #include "base/mem.h"
 #include "quant/blocks.h"
 
-// A field of a file's block, in the order in which the panel's block holds them (heads first). unit: how many bytes stay together.
+// A field of a file's block, in the order in which the panel's block holds them (heads first). unit: how many bytes stay
+// together.
 typedef struct field {
     uint8_t offset, bytes, unit;
     bool fifth_bits;

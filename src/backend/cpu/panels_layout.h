@@ -2,9 +2,10 @@
 //   f16 scales           [16 rows]
 //   packed 6-bit scales  [byte of the file's field][16 rows]
 //   packed weights       [word of 4 bytes of the file's field][16 rows][4]
-// so a vector of 64 bytes (or two of 32) holds 4 neighbouring values (or nibbles) of each row, and it takes the same shifts and masks as
-// the file's bytes to unpack them. Blocks follow each other by ascending k. Where a block has but one f16 scale, the scales of two
-// blocks stand in front of both, to keep every other field on a boundary of 64 bytes. Floats are [k][16 rows].
+// so a vector of 64 bytes (or two of 32) holds 4 neighbouring values (or nibbles) of each row, and it takes the same shifts
+// and masks as the file's bytes to unpack them. Blocks follow each other by ascending k. Where a block has but one f16
+// scale, the scales of two blocks stand in front of both, to keep every other field on a boundary of 64 bytes. Floats are
+// [k][16 rows].
 //
 // The fifth bits of Q5_0 and Q5_1 (a 32-bit word a row) are reordered: bit j of byte i belongs to value 4 j + i.
 #ifndef MF_BACKEND_CPU_PANELS_LAYOUT_H

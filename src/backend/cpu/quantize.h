@@ -1,5 +1,6 @@
-// The quantizers of activations, one a row of the table: docs/arithmetic.md, "Activations of quantized matmuls". x: n floats, a
-// multiple of 32 (256); row: mf_act_row_bytes(). False when a value is not finite; its group is written as zeros then.
+// The quantizers of activations, one a row of the table: docs/arithmetic.md, "Activations of quantized matmuls". x: n
+// floats, a multiple of 32 (256); row: mf_act_row_bytes(). False when a value is not finite; its group is written as zeros
+// then.
 #ifndef MF_BACKEND_CPU_QUANTIZE_H
 #define MF_BACKEND_CPU_QUANTIZE_H
 

@@ -1,5 +1,5 @@
-// The parts of the kernel table's rows. Each function overwrites the members that its file implements; kernels.c fills a row from
-// the row below it, then from these.
+// The parts of the kernel table's rows. Each function overwrites the members that its file implements; kernels.c fills a row
+// from the row below it, then from these.
 #ifndef MF_BACKEND_CPU_ROWS_H
 #define MF_BACKEND_CPU_ROWS_H
 

@@ -1,6 +1,6 @@
-// Quantized matmuls on AVX2. One or two rows of activations stream the panels and unpack in registers; more rows unpack a piece of a
-// panel into the first-level cache once and go over it in groups of rows. Both walk the blocks of a row in the same order with the same
-// steps, so a row's result does not depend on its neighbours.
+// Quantized matmuls on AVX2. One or two rows of activations stream the panels and unpack in registers; more rows unpack a
+// piece of a panel into the first-level cache once and go over it in groups of rows. Both walk the blocks of a row in the
+// same order with the same steps, so a row's result does not depend on its neighbours.
 #include "backend/cpu/rows.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@
 #define PIECE 512  // values of a panel unpacked at a time
 #define AHEAD 4096 // bytes that the streaming kernels prefetch ahead
 
-// ---- The activations' side ---------------------------------------------------------------------------------------------------
+// ---- The activations' side -----------------------------------------------------------------------------------------------
 
 MF_INLINE __m256i broadcast_32(const void *p) { return _mm256_set1_epi32(load_32(p)); }
 
@@ -57,7 +57,7 @@ MF_INLINE __m256 finish_256(mf_type t, const mf_act256 *a, int64_t b, __m256i su
     return _mm256_fnmadd_ps(_mm256_mul_ps(s->dmin[half], d_a), _mm256_cvtepi32_ps(min), acc);
 }
 
-// ---- Many rows: a piece of a panel in the cache ------------------------------------------------------------------------------
+// ---- Many rows: a piece of a panel in the cache --------------------------------------------------------------------------
 
 // words: [word][half of the rows][32 bytes]. Wide types: the even bytes of the 8 words as 16-bit pairs, then the odd ones.
 typedef struct tile32 {
@@ -258,7 +258,7 @@ MF_INLINE void piece_256(mf_type t, const job *c, const uint8_t *panel, int32_t 
     }
 }
 
-// ---- One or two rows: streaming ----------------------------------------------------------------------------------------------
+// ---- One or two rows: streaming ------------------------------------------------------------------------------------------
 
 #define STREAM_ROWS 2
 
@@ -316,7 +316,8 @@ MF_INLINE void stream_32(mf_type t, const job *c, const uint8_t *panel, int32_t 
     }
 }
 
-// Steps first to first + run of super-block b for n rows, the halves from half0 on: words_a_step sub-blocks at once, added to total.
+// Steps first to first + run of super-block b for n rows, the halves from half0 on: words_a_step sub-blocks at once, added
+// to total.
 MF_INLINE void stream_run(mf_type t, const uint8_t *body, int first, int half0, int halves, const mf_act256 *a, int n,
                           int64_t b, const scales256 *s, __m256i (*total)[2]) {
     const int words = words_a_step(t), run = run_words(t);
@@ -394,7 +395,7 @@ MF_INLINE void stream_256(mf_type t, const job *c, const uint8_t *panel, int32_t
     }
 }
 
-// ---- The whole ---------------------------------------------------------------------------------------------------------------
+// ---- The whole -----------------------------------------------------------------------------------------------------------
 
 // A panel times n rows of activations: acc[row][weight row].
 MF_INLINE void panel_32(mf_type t, const job *c, const uint8_t *panel, int32_t row, int n, float (*acc)[MF_PANEL]) {

@@ -1,5 +1,6 @@
-// Quantized matmuls on AVX-512 VNNI. As on AVX2 (matmul_avx2.c), one or two rows of activations stream the panels, and more rows unpack a
-// piece of a panel into the cache and go over it in groups of rows; a word of 16 rows is one vector here and its products one instruction.
+// Quantized matmuls on AVX-512 VNNI. As on AVX2 (matmul_avx2.c), one or two rows of activations stream the panels, and more
+// rows unpack a piece of a panel into the cache and go over it in groups of rows; a word of 16 rows is one vector here and
+// its products one instruction.
 #include <string.h>
 
 #include "backend/cpu/quantize.h"
@@ -44,7 +45,7 @@ MF_INLINE int32_t run_asum(mf_type t, const mf_act256 *a, int64_t b, int j) {
     return run_words(t) == 8 ? a->asum32[8 * b + j] : a->asum[16 * b + j];
 }
 
-// ---- Many rows: a piece of a panel in the cache ------------------------------------------------------------------------------
+// ---- Many rows: a piece of a panel in the cache --------------------------------------------------------------------------
 
 typedef struct tile32 {
     __m512i words[PIECE / 32][8];
@@ -191,7 +192,7 @@ MF_INLINE void piece_256(mf_type t, const job *c, const uint8_t *panel, int32_t 
     }
 }
 
-// ---- One or two rows: streaming ----------------------------------------------------------------------------------------------
+// ---- One or two rows: streaming ------------------------------------------------------------------------------------------
 
 #define STREAM_ROWS 2
 
@@ -299,7 +300,7 @@ MF_INLINE void stream_256(mf_type t, const job *c, const uint8_t *panel, int32_t
     for (int r = 0; r < n; r++) _mm512_store_ps(acc[r], out[r]);
 }
 
-// ---- The whole ---------------------------------------------------------------------------------------------------------------
+// ---- The whole -----------------------------------------------------------------------------------------------------------
 
 // A panel times n rows of activations: acc[row][weight row].
 MF_INLINE void panel_32(mf_type t, const job *c, const uint8_t *panel, int32_t row, int n, float (*acc)[MF_PANEL]) {

@@ -1,5 +1,5 @@
-// What the x86 matmuls share, whatever their vectors: a call's arguments, its blocking over rows, and where a type's words are. A word
-// is the 4 neighbouring values of each of a panel's 16 rows.
+// What the x86 matmuls share, whatever their vectors: a call's arguments, its blocking over rows, and where a type's words
+// are. A word is the 4 neighbouring values of each of a panel's 16 rows.
 #ifndef MF_BACKEND_CPU_X86_MATMUL_JOB_H
 #define MF_BACKEND_CPU_X86_MATMUL_JOB_H
 
@@ -17,8 +17,8 @@
 #endif
 #endif
 
-// MF_INLINE functions are copied into each type's kernel, MF_UNROLL loops are over vectors in registers. Checked builds do without
-// either: with a check at each load they would compile for minutes.
+// MF_INLINE functions are copied into each type's kernel, MF_UNROLL loops are over vectors in registers. Checked builds do
+// without either: with a check at each load they would compile for minutes.
 #if defined(MF_SANITIZED)
 #define MF_INLINE static inline
 #define MF_UNROLL
@@ -33,7 +33,7 @@
 // Keeps a vector in a register and the compiler from regrouping the sum it holds.
 #define MF_PIN(v) __asm__("" : "+x"(v))
 
-// ---- Calls -------------------------------------------------------------------------------------------------------------------
+// ---- Calls ---------------------------------------------------------------------------------------------------------------
 
 #define ACT_BLOCK (256 * 1024) // bytes of activations that are gone over before the next panel
 #define MAX_ROWS  96           // rows of such a block
@@ -75,7 +75,7 @@ MF_INLINE int panel_bytes_of(mf_type t, int n) {
     return n / s.block_len * (s.head + s.body);
 }
 
-// ---- Types -------------------------------------------------------------------------------------------------------------------
+// ---- Types ---------------------------------------------------------------------------------------------------------------
 
 MF_INLINE bool has_min(mf_type t) {
     return t == MF_TYPE_Q4_1 || t == MF_TYPE_Q5_1 || t == MF_TYPE_Q2_K || t == MF_TYPE_Q4_K || t == MF_TYPE_Q5_K;

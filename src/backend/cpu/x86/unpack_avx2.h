@@ -1,8 +1,9 @@
-// How a panel's blocks become vectors of bytes on AVX2: one short piece for each type. A word is the 4 neighbouring values of each of 16
-// rows, in two vectors of 8 rows. Everything is inlined with a constant type.
+// How a panel's blocks become vectors of bytes on AVX2: one short piece for each type. A word is the 4 neighbouring values
+// of each of 16 rows, in two vectors of 8 rows. Everything is inlined with a constant type.
 //
-// Words come out as unsigned bytes that are small enough for 16-bit sums of a block, but for the wide types: signed bytes. Types with an
-// offset get it from the activations' `start` (act.h); Q4_0 and Q3_K have smaller offsets than that and are raised by the difference.
+// Words come out as unsigned bytes that are small enough for 16-bit sums of a block, but for the wide types: signed bytes.
+// Types with an offset get it from the activations' `start` (act.h); Q4_0 and Q3_K have smaller offsets than that and are
+// raised by the difference.
 #ifndef MF_BACKEND_CPU_X86_UNPACK_AVX2_H
 #define MF_BACKEND_CPU_X86_UNPACK_AVX2_H
 
@@ -14,17 +15,18 @@
 #include "backend/cpu/x86/matmul_job.h"
 #include "quant/blocks.h"
 
-// ---- What kind of type it is -------------------------------------------------------------------------------------------------
+// ---- What kind of type it is ---------------------------------------------------------------------------------------------
 
 // Weights of 8 bits, whose sums take 32.
 MF_INLINE bool is_wide(mf_type t) { return t == MF_TYPE_Q8_0 || t == MF_TYPE_IQ4_NL || t == MF_TYPE_IQ4_XS; }
 
-// Whether sums begin at the activations' start. Q5_1 has no offset, but would leave 16 bits without one; it is put back in the end.
+// Whether sums begin at the activations' start. Q5_1 has no offset, but would leave 16 bits without one; it is put back in
+// the end.
 MF_INLINE bool has_start(mf_type t) {
     return t == MF_TYPE_Q4_0 || t == MF_TYPE_Q5_0 || t == MF_TYPE_Q5_1 || t == MF_TYPE_Q3_K || t == MF_TYPE_Q6_K;
 }
 
-// ---- Vectors -----------------------------------------------------------------------------------------------------------------
+// ---- Vectors -------------------------------------------------------------------------------------------------------------
 
 MF_INLINE __m256i load_half_word(const uint8_t *words, int word, int half) {
     return _mm256_loadu_si256((const __m256i *)(words + 64 * word + 32 * half));
@@ -34,7 +36,7 @@ MF_INLINE __m256i mask_bytes(__m256i v, int mask) { return _mm256_and_si256(v, _
 MF_INLINE __m256i shift_right(__m256i v, int n) { return _mm256_srl_epi16(v, _mm_cvtsi32_si128(n)); }
 MF_INLINE __m256 load_half_floats(const uint8_t *p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)); }
 
-// ---- Types with a scale per 32 -----------------------------------------------------------------------------------------------
+// ---- Types with a scale per 32 -------------------------------------------------------------------------------------------
 
 MF_INLINE void iq4_xs_scales(const block32 *at, __m256 d[2]) {
     const uint8_t *high = at->body + at->group / 4 * MF_PANEL,
@@ -76,7 +78,7 @@ MF_INLINE void block32_words(mf_type t, const block32 *at, int step, int half, _
     }
 }
 
-// ---- Super-blocks of 256 -----------------------------------------------------------------------------------------------------
+// ---- Super-blocks of 256 -------------------------------------------------------------------------------------------------
 
 // Words whose sum shares a scale and still fits 16 bits: 8 (32 values) or 4 (16 values).
 MF_INLINE int run_words(mf_type t) { return t == MF_TYPE_Q4_K ? 8 : 4; }

@@ -1,5 +1,6 @@
-// How a panel's blocks become vectors of bytes on AVX-512: one short piece for each type. A word (matmul_job.h) is one vector. Words come
-// out as unsigned bytes with an offset that the sum begins with: the dot products are exact in 32 bits, so any offset will do.
+// How a panel's blocks become vectors of bytes on AVX-512: one short piece for each type. A word (matmul_job.h) is one
+// vector. Words come out as unsigned bytes with an offset that the sum begins with: the dot products are exact in 32 bits,
+// so any offset will do.
 #ifndef MF_BACKEND_CPU_X86_UNPACK_AVX512_H
 #define MF_BACKEND_CPU_X86_UNPACK_AVX512_H
 
@@ -34,7 +35,7 @@ MF_INLINE __m128i bits_at(__m128i v, int shift, int mask) {
     return low_bits(_mm_srl_epi16(v, _mm_cvtsi32_si128(shift)), mask);
 }
 
-// ---- Types with a scale per 32 -----------------------------------------------------------------------------------------------
+// ---- Types with a scale per 32 -------------------------------------------------------------------------------------------
 
 // The scales (and minimums) of a block's 16 rows.
 MF_INLINE void block32_scales(mf_type t, const block32 *at, __m512 *d, __m512 *m) {
@@ -68,7 +69,7 @@ MF_INLINE void block32_words(mf_type t, const block32 *at, int step, __m512i w[4
     }
 }
 
-// ---- Super-blocks of 256 -----------------------------------------------------------------------------------------------------
+// ---- Super-blocks of 256 -------------------------------------------------------------------------------------------------
 
 // Words that share a scale: 8 (32 values) or 4 (16 values).
 MF_INLINE int run_words(mf_type t) { return t == MF_TYPE_Q4_K || t == MF_TYPE_Q5_K ? 8 : 4; }
