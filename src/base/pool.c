@@ -15,11 +15,11 @@
 #endif
 
 enum {
-    LINE = 128,           // bytes that two processors must not both write: a cache line and the one fetched with it
-    MOST_THREADS = 1024,  // over this a count is a mistake
-    SPINS = 20000,        // pauses before a waiter gives its processor away (0.2 to 0.8 ms): longer than being woken up takes
-    SPINS_CROWDED = 16,   // where there are more workers than processors
-    YIELDS = 16,          // then offers of the processor to another thread, then sleep
+    LINE = 128,          // bytes that two processors must not both write: a cache line and the one fetched with it
+    MOST_THREADS = 1024, // over this a count is a mistake
+    SPINS = 20000,       // pauses before a waiter gives its processor away (0.2 to 0.8 ms): longer than being woken up takes
+    SPINS_CROWDED = 16,  // where there are more workers than processors
+    YIELDS = 16,         // then offers of the processor to another thread, then sleep
     STACK_BYTES = 2 << 20 // some C libraries give threads as little as 128 KB
 };
 
