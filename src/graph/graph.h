@@ -128,13 +128,4 @@ const mf_op_time *mf_graph_exec_timing(const mf_graph_exec *exec);
 // The same as a table for people, the slowest operation first; operations that did not run are left out.
 void mf_op_time_table(const mf_op_time time[MF_OP_COUNT], mf_buf *out);
 
-// ---- Reuse: equal parameters mean the same graph.
-
-typedef struct mf_graph_params {
-    mf_type kv_type;
-    uint32_t fuse;    // MF_FUSE_*
-    uint32_t weights; // version of the weights (changes when they are bound anew)
-    int32_t max_rows, max_outs, max_cells;
-} mf_graph_params;
-
 #endif

@@ -33,7 +33,6 @@ mf_model *mf_model_new(const mf_gguf *file, mf_error *err) {
     if (!m) return mf_fail_memory(err, sizeof *m, "the model"), NULL;
     m->arch = arch;
     m->file = file;
-    m->version = 1;
     if (mf_hparams_read(m, err) && mf_rope_read(m, err) && mf_weights_bind(m, err)) return m;
     mf_model_free(m);
     return NULL;

@@ -31,7 +31,6 @@ typedef struct mf_model {
     size_t n_weights;
     mf_device *device;   // that prepared the weights; NULL before
     size_t weight_bytes; // memory the device took for them, and mapped bytes that stay in use
-    uint32_t version;    // of the weights: a part of graph parameters
 } mf_model;
 
 // Called now and then while weights are prepared; false stops the load (MF_ERR_CANCELLED).
