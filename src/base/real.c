@@ -59,22 +59,43 @@ static double polynomial(const double *c, int n, double x) {
 // ln 2 in two parts; the first has 40 bits, so that its product with an exponent is exact.
 static const double ln2_first = 0x1.62e42fefa2p-1, ln2_second = 0x1.9ef35793c7673p-41;
 
+// exp(x - n ln 2), n the nearest integer to x / ln 2.
+static inline double exp_fraction(double x, double n) {
+    double high = x - n * ln2_first, low = n * ln2_second;
+    double r = high - low, rest = (high - r) - low;
+    // Taylor's series without its first two terms, spelled out for the vectorizer; the first term left out is below 2^-57 for
+    // |r| <= ln 2 / 2.
+    double sum = r * (1.0 / 6227020800) + 1.0 / 479001600;
+    sum = (sum * r + 1.0 / 39916800) * r + 1.0 / 3628800;
+    sum = (sum * r + 1.0 / 362880) * r + 1.0 / 40320;
+    sum = (sum * r + 1.0 / 5040) * r + 1.0 / 720;
+    sum = (sum * r + 1.0 / 120) * r + 1.0 / 24;
+    sum = (sum * r + 1.0 / 6) * r + 1.0 / 2;
+    return 1 + (r + (r * r * sum + rest));
+}
+
 double mf_exp64(double x) {
-    // Taylor's series without its first two terms; the first one left out is below 2^-57 for |r| <= ln 2 / 2.
-    static const double series[] = {
-        1.0 / 2,     1.0 / 6,      1.0 / 24,      1.0 / 120,      1.0 / 720,       1.0 / 5040,
-        1.0 / 40320, 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800,
-    };
     if (x != x) return x;
     if (x > 0x1.62e42fefa39efp+9) return INFINITY;
     if (x < -746.0) return 0;
     double n = nearest(x * 0x1.71547652b82fep+0);
-    double high = x - n * ln2_first, low = n * ln2_second;
-    double r = high - low, rest = (high - r) - low;
-    double y = 1 + (r + (r * r * polynomial(series, 12, r) + rest));
     // In two steps, because 2^n alone may be out of range.
     int whole = (int)n, half = whole / 2;
-    return y * power_of_two(half) * power_of_two(whole - half);
+    return exp_fraction(x, n) * power_of_two(half) * power_of_two(whole - half);
+}
+
+// gcc compiles the loop for AVX2 too and the loader chooses; both forms give the same bits, as all of this file does. (TSan starts
+// after that choice. clang vectorizes the plain form well, and clang 14 gives the chooser another name.)
+#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)
+__attribute__((target_clones("avx2", "default")))
+#endif
+void mf_exp64_block(const double *restrict x, double *restrict y) {
+    for (int i = 0; i < MF_EXP64_BLOCK; i++) {
+        double shifted = x[i] * 0x1.71547652b82fep+0 + 0x1.8p52; // the low bits of its fraction are n
+        double part = exp_fraction(x[i], shifted - 0x1.8p52);
+        uint64_t result = bits_of(part) + (bits_of(shifted) << 52); // n goes straight into the exponent
+        y[i] = double_of(result & -(uint64_t)(x[i] >= -700.0));     // a mask, where gcc takes a choice for a branch
+    }
 }
 
 double mf_log64(double x) {

@@ -15,6 +15,11 @@ float mf_log32(float x);
 // 2 ulp; |x| <= 2^30 for sin and cos.
 double mf_exp64(double x);
 double mf_log64(double x);
+
+// exp64 of MF_EXP64_BLOCK values of at most 700, with 0 for those below -700: a loop of constant length, which compilers vectorize.
+#define MF_EXP64_BLOCK 64
+void mf_exp64_block(const double *x, double *y);
+
 void mf_sincos64(double x, double *sin_out, double *cos_out);
 
 // base^exponent for base > 0: exp64(exponent * log64(base)).

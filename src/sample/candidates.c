@@ -9,11 +9,18 @@
 #include "base/mem.h"
 #include "base/real.h"
 
-// The passes over the vocabulary go in blocks of a constant size, which is what compilers vectorize at -O2.
 enum {
-    BLOCK = 64,
+    BLOCK = MF_LOGITS_BLOCK,
     INSERTION_MAX = 48
 };
+
+double mf_sum_of_lanes(const double lane[MF_LOGITS_LANES]) {
+    double sum[MF_LOGITS_LANES];
+    for (int j = 0; j < MF_LOGITS_LANES; j++) sum[j] = lane[j];
+    for (int half = MF_LOGITS_LANES / 2; half > 0; half /= 2)
+        for (int j = 0; j < half; j++) sum[j] += sum[j + half];
+    return sum[0];
+}
 
 bool mf_candidates_init(mf_candidates *c, int32_t n_vocab, mf_error *err) {
     size_t n_blocks = ((size_t)n_vocab + BLOCK - 1) / BLOCK, n = n_blocks * BLOCK;
@@ -56,15 +63,19 @@ bool mf_candidates_load(mf_candidates *c, const float *logits, mf_error *err) {
         bad |= !(logits[i] <= FLT_MAX);
         c->logits[i] = logits[i];
     }
-    if (!bad) return true;
-    for (i = 0; logits[i] <= FLT_MAX;) i++;
+    return bad ? mf_logits_refuse(logits, err) : true;
+}
+
+bool mf_logits_refuse(const float *logits, mf_error *err) {
+    size_t i = 0;
+    while (logits[i] <= FLT_MAX) i++;
     return mf_fail(err, MF_ERR_NUMERIC, "the logit of token %zu is %s", i, logits[i] > 0 ? "infinite" : "not a number");
 }
 
 // Integers in the order of the floats they stand for (NaN left out; -0 just below +0): a maximum of integers vectorizes.
 static int32_t ordered(int32_t bits) { return bits ^ ((bits >> 31) & INT32_MAX); }
 
-static float max_of_block(const float *x) {
+float mf_logits_block_max(const float *x) {
     int32_t m = INT32_MIN;
     for (int i = 0; i < BLOCK; i++) {
         int32_t bits;
@@ -79,7 +90,7 @@ bool mf_candidates_scan(mf_candidates *c, mf_error *err) {
     c->max = -INFINITY;
     c->len = 0;
     for (size_t b = 0; b < c->n_blocks; b++) {
-        float m = max_of_block(c->logits + b * BLOCK);
+        float m = mf_logits_block_max(c->logits + b * BLOCK);
         c->block_max[b] = m;
         if (m > c->max) c->max = m;
     }
@@ -188,10 +199,12 @@ void mf_candidates_keep(mf_candidates *c, float floor) {
 
 double mf_candidates_softmax(mf_candidates *c) {
     float max = mf_candidates_max(c);
-    double total = 0;
-    for (size_t i = 0; i < c->len; i++) {
-        c->list[i].p = (float)mf_exp64((double)c->list[i].logit - max);
-        total += c->list[i].p;
+    double total = 0, x[MF_EXP64_BLOCK] = {0}, y[MF_EXP64_BLOCK];
+    for (size_t i = 0; i < c->len; i += MF_EXP64_BLOCK) {
+        size_t n = c->len - i < MF_EXP64_BLOCK ? c->len - i : MF_EXP64_BLOCK;
+        for (size_t j = 0; j < n; j++) x[j] = (double)c->list[i + j].logit - max;
+        mf_exp64_block(x, y);
+        for (size_t j = 0; j < n; j++) total += c->list[i + j].p = (float)y[j];
     }
     return total;
 }

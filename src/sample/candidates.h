@@ -8,6 +8,22 @@
 
 #include "base/error.h"
 
+// The passes over the vocabulary go in blocks of a constant size, which is what compilers vectorize at -O2; sums run in lanes by
+// token id.
+enum {
+    MF_LOGITS_BLOCK = 64,
+    MF_LOGITS_LANES = 16
+};
+
+// The largest of a block of logits that has no NaN.
+float mf_logits_block_max(const float *block);
+
+// The lanes' sum in a fixed order: halves onto halves.
+double mf_sum_of_lanes(const double lane[MF_LOGITS_LANES]);
+
+// Refuses a row that has a NaN or +infinity, naming the first one. Always false.
+bool mf_logits_refuse(const float *logits, mf_error *err);
+
 typedef struct mf_candidate {
     int32_t id;
     float logit;

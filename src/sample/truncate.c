@@ -8,18 +8,10 @@
 #include "base/real.h"
 
 enum {
-    LANES = 16,
+    LANES = MF_LOGITS_LANES,
     BUCKETS = 1024,
     RANK_AT_ONCE = 256
 };
-
-static double sum_of_lanes(const double lane[LANES]) {
-    double sum[LANES];
-    for (int j = 0; j < LANES; j++) sum[j] = lane[j];
-    for (int half = LANES / 2; half > 0; half /= 2)
-        for (int j = 0; j < half; j++) sum[j] += sum[j + half];
-    return sum[0];
-}
 
 // Tang et al., "Top-nσ" (2024): tokens more than n standard deviations of the logits below the largest are dropped. The sums over
 // the vocabulary run in sixteen lanes by token number mod 16. Distances are compared squared: no root is taken.
@@ -33,13 +25,13 @@ void mf_stage_top_n_sigma(mf_sampler *s) {
         lane[i % LANES] += c->logits[i];
         count++;
     }
-    double mean = sum_of_lanes(lane) / count;
+    double mean = mf_sum_of_lanes(lane) / count;
     for (int j = 0; j < LANES; j++) lane[j] = 0;
     for (int32_t i = 0; i < c->n_vocab; i++) {
         double d = c->logits[i] - mean;
         if (c->logits[i] >= -FLT_MAX) lane[i % LANES] += d * d;
     }
-    double limit = n * n * (sum_of_lanes(lane) / count);
+    double limit = n * n * (mf_sum_of_lanes(lane) / count);
     for (int32_t i = 0; i < c->n_vocab; i++) {
         double below = (double)c->max - c->logits[i];
         if (below * below > limit) c->logits[i] = -INFINITY;

@@ -132,6 +132,20 @@ static void test_double_corners(void **state) {
 
 static bool same_float(float got, uint32_t want) { return isnan(mf_bits_f32(want)) ? isnan(got) : mf_f32_bits(got) == want; }
 
+static void test_exp_block(void **state) {
+    (void)state;
+    double x[MF_EXP64_BLOCK], y[MF_EXP64_BLOCK];
+    for (int round = 0; round < 200; round++) {
+        for (int i = 0; i < MF_EXP64_BLOCK; i++) x[i] = -700.0 + 0.1093 * (i * 200 + round);
+        x[round % MF_EXP64_BLOCK] = round % 2 ? -0.0 : -700.0;
+        mf_exp64_block(x, y);
+        for (int i = 0; i < MF_EXP64_BLOCK; i++) assert_true(y[i] == mf_exp64(x[i]));
+    }
+    for (int i = 0; i < MF_EXP64_BLOCK; i++) x[i] = i % 2 ? -INFINITY : -700.01 * (i + 1);
+    mf_exp64_block(x, y);
+    for (int i = 0; i < MF_EXP64_BLOCK; i++) assert_true(y[i] == 0);
+}
+
 static void test_fma_against_oracle(void **state) {
     (void)state;
     FILE *file = fopen(MF_FIXTURES "/real_cases.txt", "r");
@@ -172,9 +186,9 @@ static void test_fma_corners(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_against_oracle),     cmocka_unit_test(test_exp_corners),
-        cmocka_unit_test(test_exp_is_monotone),    cmocka_unit_test(test_double_corners),
-        cmocka_unit_test(test_fma_against_oracle), cmocka_unit_test(test_fma_corners),
+        cmocka_unit_test(test_against_oracle), cmocka_unit_test(test_exp_corners), cmocka_unit_test(test_exp_is_monotone),
+        cmocka_unit_test(test_double_corners), cmocka_unit_test(test_exp_block),   cmocka_unit_test(test_fma_against_oracle),
+        cmocka_unit_test(test_fma_corners),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "checkkernels/checkkernels.h"
+#include "kv/cells.h"
 
 // Every shape of a row: all lengths around the sixteen lanes, then long ones.
 static const int64_t long_rows[] = {127, 128, 576, 1000, 4864, 9999};
@@ -62,21 +63,13 @@ static void run_gelu(const mf_kernels *k, const float *a, const float *b, float 
 static void run_swiglu(const mf_kernels *k, const float *a, const float *b, float *out, int64_t n) {
     k->swiglu(a, b, out, n);
 }
-static void run_exp_minus(const mf_kernels *k, const float *a, const float *b, float *out, int64_t n) {
-    k->exp_minus(a, b[0], out, n);
-}
-static void run_max(const mf_kernels *k, const float *a, const float *b, float *out, int64_t n) {
-    (void)b;
-    out[0] = k->max(a, n);
-}
 
 static const struct row_case {
     const char *name;
     row_fn *run;
 } row_cases[] = {
-    {"rms_norm", run_norm},       {"softmax", run_softmax}, {"add", run_add},   {"mul", run_mul},
-    {"scale", run_scale},         {"silu", run_silu},       {"gelu", run_gelu}, {"swiglu", run_swiglu},
-    {"exp_minus", run_exp_minus}, {"max", run_max},
+    {"rms_norm", run_norm}, {"softmax", run_softmax}, {"add", run_add},   {"mul", run_mul},
+    {"scale", run_scale},   {"silu", run_silu},       {"gelu", run_gelu}, {"swiglu", run_swiglu},
 };
 enum {
     ROW_CASES = sizeof row_cases / sizeof *row_cases
@@ -92,7 +85,6 @@ static void check_row(check *c, const struct row_case *f, int64_t n, int kind) {
     f->run(c->ref, a, b, ref, n);
     f->run(c->row, a, b, got, n);
     check_floats(c, ref, got, size, "n %lld, %s", (long long)n, kind_name(kind));
-    if (f->run == run_max) return;
     memcpy(got, a, size * sizeof *a);
     f->run(c->row, got, b, got, n);
     check_floats(c, ref, got, size, "n %lld, %s, in place", (long long)n, kind_name(kind));
@@ -114,7 +106,7 @@ static void check_rows(check *c) {
     }
 }
 
-// exp of every exponent and of many fractions, which the elementwise kernels share.
+// The exp that the elementwise kernels share, through silu: every exponent and many fractions.
 static void check_exp(check *c) {
     if (!check_begin(c, "exp (bit patterns)")) return;
     enum {
@@ -125,8 +117,8 @@ static void check_exp(check *c) {
     uint32_t bits = (uint32_t)check_below(c, STEP);
     for (int round = 0; round < 105; round++) {
         for (int i = 0; i < N; i++, bits += STEP) memcpy(&x[i], &bits, 4);
-        c->ref->exp_minus(x, 0.0f, ref, N);
-        c->row->exp_minus(x, 0.0f, got, N);
+        c->ref->silu(x, ref, N);
+        c->row->silu(x, got, N);
         check_floats(c, ref, got, N, "from bits %08x", bits);
     }
     check_end(c);
@@ -166,7 +158,7 @@ static void check_rope(check *c) {
 }
 
 static void check_store_shape(check *c, mf_type type, int32_t n_head, int32_t head_dim, check_kind kind) {
-    size_t cell_bytes = type == MF_TYPE_F16 ? 2 : 4, half = MF_KV_BLOCK * (size_t)head_dim * cell_bytes;
+    size_t half = mf_kv_half_bytes(type, head_dim);
     mf_kv_view kv = {
         .type = type, .n_layer = 2, .n_head_kv = n_head, .head_dim = head_dim, .v_offset = half, .head_stride = 2 * half};
     kv.layer_stride = (size_t)n_head * kv.head_stride;
@@ -194,6 +186,8 @@ static void check_store(check *c) {
         for (int kind = 0; kind < CHECK_KINDS; kind++) {
             check_store_shape(c, MF_TYPE_F16, 1 + check_below(c, 3), dims[i], (check_kind)kind);
             check_store_shape(c, MF_TYPE_F32, 1 + check_below(c, 3), dims[i], (check_kind)kind);
+            if (mf_kv_width_fits(MF_TYPE_Q8_0, dims[i]))
+                check_store_shape(c, MF_TYPE_Q8_0, 1 + check_below(c, 3), dims[i], (check_kind)kind);
         }
     }
     check_end(c);
