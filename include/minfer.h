@@ -82,6 +82,14 @@ typedef enum minfer_log_level {
 // process; any thread may set it.
 MINFER_API void minfer_set_log_level(minfer_log_level level);
 
+// Takes a line of the log, of a minfer_log_level: UTF-8 without control characters, a newline or the level's name. Called from any thread that is inside the
+// library, one call at a time; it must not call the library.
+typedef void minfer_log_fn(void *arg, int level, const char *line);
+
+// Sends lines to a function instead of standard error (NULL: back to there). One for the process; any thread may set it. When the call
+// returns, the function that was set before is not running and will not be called any more.
+MINFER_API void minfer_set_log(minfer_log_fn *fn, void *arg);
+
 // ---- Models
 
 typedef struct minfer_model minfer_model;
@@ -252,21 +260,28 @@ typedef struct minfer_sampling {
 
 MINFER_API void minfer_sampling_init(minfer_sampling *sampling, size_t size);
 
+// The same with what the model's file recommends (its general.sampling.* keys) over the defaults. Refused, with *sampling as
+// minfer_sampling_init leaves it: a key that is no number or does not fit (MINFER_ERROR_FORMAT).
+MINFER_API bool minfer_model_sampling(const minfer_model *model, minfer_sampling *sampling, size_t size,
+                                      minfer_error *error);
+
 // Called inside minfer_step, before anything is sampled, with n_vocab logits that live until it returns. position: of the token that they
 // follow, from 0.
 typedef void minfer_logits_fn(void *arg, minfer_sequence *sequence, int32_t position, const float *logits, int32_t n_vocab);
 
 typedef struct minfer_sequence_options {
     size_t size;
-    const minfer_sampling *sampling; // NULL: the defaults
+    const minfer_sampling *sampling; // NULL: those of minfer_model_sampling
     const int32_t *stop_tokens;      // ids that end the answer, beside those of minfer_is_end
     size_t n_stop_tokens;
-    minfer_logits_fn *on_logits; // NULL: none
-    void *arg;                   // for on_logits and minfer_sequence_arg
-    int32_t max_tokens;          // -1: the context is the only bound; else an answer's tokens at most
-    bool ignore_end;             // tokens of minfer_is_end don't end the answer
-    bool evaluate_only;          // nothing is sampled: tokens are evaluated, and their logits reported
-    bool all_logits;             // on_logits gets the logits of every row, not only of the last. Bypasses the prefix cache
+    minfer_logits_fn *on_logits;   // NULL: none
+    void *arg;                     // for on_logits and minfer_sequence_arg
+    int32_t max_tokens;            // -1: the context is the only bound; else an answer's tokens at most
+    bool ignore_end;               // tokens of minfer_is_end don't end the answer
+    bool evaluate_only;            // nothing is sampled: tokens are evaluated, and their logits reported
+    bool all_logits;               // on_logits gets the logits of every row, not only of the last. Bypasses the prefix cache
+    const char *const *stop_texts; // none; each ends the answer before it: 1 to 4096 bytes, for models with a tokenizer
+    size_t n_stop_texts;
 } minfer_sequence_options;
 
 MINFER_API void minfer_sequence_options_init(minfer_sequence_options *options, size_t size);
@@ -299,26 +314,28 @@ MINFER_API void minfer_stop(minfer_sequence *sequence);
 
 // The tokens so far, appended and generated; they live until the next call that changes the sequence, a step included.
 MINFER_API const int32_t *minfer_sequence_tokens(const minfer_sequence *sequence, size_t *n);
-MINFER_API int32_t minfer_sequence_n_evaluated(const minfer_sequence *sequence); // how many of them are in the KV cache
-MINFER_API int32_t minfer_sequence_n_cached(const minfer_sequence *sequence);    // that came from the prefix cache
-MINFER_API bool minfer_sequence_idle(const minfer_sequence *sequence);           // a step would do nothing for it
-MINFER_API void *minfer_sequence_arg(const minfer_sequence *sequence);           // of its options
+MINFER_API int32_t minfer_sequence_n_evaluated(const minfer_sequence *sequence);   // how many of them are in the KV cache
+MINFER_API int32_t minfer_sequence_n_cached(const minfer_sequence *sequence);      // that came from the prefix cache
+MINFER_API bool minfer_sequence_idle(const minfer_sequence *sequence);             // a step would do nothing for it
+MINFER_API const char *minfer_sequence_stop_text(const minfer_sequence *sequence); // that ended the answer; NULL: none did
+MINFER_API void *minfer_sequence_arg(const minfer_sequence *sequence);             // of its options
 MINFER_API minfer_engine *minfer_sequence_engine(const minfer_sequence *sequence);
 
 // ---- Steps
 
 typedef enum minfer_finish {
     MINFER_FINISH_NONE = 0,   // it goes on
-    MINFER_FINISH_STOP = 1,   // an ending token was generated
+    MINFER_FINISH_STOP = 1,   // an ending token or a stop text was generated
     MINFER_FINISH_LENGTH = 2, // max_tokens, the context or the cache is full
     MINFER_FINISH_ERROR = 3   // see `error`; the sequence can only be freed
 } minfer_finish;
 
 typedef struct minfer_event {
     minfer_sequence *sequence;
-    const char
-        *text; // what this token adds to the answer: whole characters, maybe none; NUL-terminated, never NULL. The text
-    size_t text_len; // of an ending token and of control tokens is empty, and so is all text of a model without a tokenizer
+    const char *
+        text; // what can be said after this token: whole characters, maybe none; NUL-terminated, never NULL. Text that may begin a
+    size_t
+        text_len; // stop text waits until that is clear. Ending tokens and control tokens have no text, nor do models without a tokenizer
     const minfer_error *error; // MINFER_FINISH_ERROR: why; else NULL
     int32_t token;             // the generated one; -1: none
     minfer_finish finish;
@@ -327,7 +344,7 @@ typedef struct minfer_event {
 // Evaluates one batch: a row of every sequence that generates, then of prompts what n_batch leaves room for. Fills events[0 … *n-1],
 // one for each sequence that got a token or ended; *n is 0 while only prompts were read and when there is nothing to do. `text` and
 // `error` live until the next step and until their sequence changes or is freed. An incomplete character at an answer's end is left
-// out. Bytes that no continuation could make UTF-8 pass as they are.
+// out. A stop text, of several the one that begins first, is not part of the text, but its tokens are of the sequence's. Bytes that no continuation could make UTF-8 pass as they are.
 // cap must be at least the number of the engine's sequences; a smaller one is refused (MINFER_ERROR_SPACE) and nothing is evaluated. When
 // the step itself fails, false with error, the events say which sequences ended with it.
 MINFER_API bool minfer_step(minfer_engine *engine, minfer_event *events, size_t cap, size_t *n, minfer_error *error);

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "api/stream.h"
 #include "engine/engine.h"
 #include "text/tokenizer.h"
 
@@ -35,9 +36,9 @@ struct minfer_sequence {
     int32_t slot; // in owner->sequences
     minfer_logits_fn *on_logits;
     void *arg;
-    mf_token_array stop; // copies of the options' and the model's ending tokens
-    mf_decoder decoder;
-    mf_buf text; // of the last event
+    mf_token_array stop;         // copies of the options' and the model's ending tokens
+    mf_array(char *) stop_texts; // copies
+    mf_stream stream;            // its output is the last event's text
     minfer_error error;
     bool failed;
 };
@@ -63,6 +64,9 @@ bool mf_api_engine_options(const minfer_engine_options *given, minfer_engine_opt
 bool mf_api_sequence_options(const minfer_sequence_options *given, minfer_sequence_options *own, mf_error *err);
 bool mf_api_sampling(const minfer_sampling *given, minfer_sampling *own, mf_error *err);
 
+// The defaults with what the file says over them; false with err and the defaults where it says nonsense.
+bool mf_api_file_sampling(const mf_gguf *file, minfer_sampling *own, mf_error *err);
+
 // ---- model.c
 
 // One user more or less; the last one frees the model.
@@ -75,10 +79,5 @@ bool mf_api_encode(const minfer_model *model, const char *text, size_t len, unsi
                    mf_error *err);
 bool mf_api_encode_chat(const minfer_model *model, const minfer_message *messages, size_t n, bool open_answer,
                         mf_token_array *ids, mf_error *err);
-
-// ---- sequence.c
-
-// Forgets an answer's text: what follows begins another.
-void mf_api_sequence_restart(minfer_sequence *s);
 
 #endif

@@ -103,25 +103,31 @@ static minfer_finish finish_of(mf_finish finish) {
     return table[finish];
 }
 
-// The text that a token adds. False: memory for it is out, and the sequence ends.
-static bool add_text(minfer_sequence *s, const mf_event *in) {
+// Takes an event's token into the text and ends the sequence at a stop text. False: memory is out.
+static bool add_text(minfer_sequence *s, const mf_event *in, minfer_finish *finish) {
     const mf_tokenizer *t = s->owner->model->tokenizer;
-    s->text.len = 0;
-    if (in->token < 0 || in->finish == MF_FINISH_STOP || !t || in->token >= mf_tokenizer_n_vocab(t)) return true;
-    mf_decoder_feed(&s->decoder, in->token, &s->text);
-    return !s->text.failed;
+    mf_stream *stream = &s->stream;
+    mf_stream_taken(stream);
+    if (!t) return true;
+    bool has_text = in->token >= 0 && in->finish != MF_FINISH_STOP && in->token < mf_tokenizer_n_vocab(t);
+    if (has_text && !mf_stream_token(stream, in->token)) {
+        mf_sequence_stop(s->sequence);
+        *finish = MINFER_FINISH_STOP;
+    }
+    if (*finish != MINFER_FINISH_NONE) mf_stream_finish(stream);
+    return !stream->held.failed && !stream->out.failed;
 }
 
 static minfer_event event_of(minfer_sequence *s, const mf_event *in) {
     mf_error why = in->error;
     minfer_event out = {.sequence = s, .text = "", .token = in->token, .finish = finish_of(in->finish)};
-    if (!add_text(s, in)) {
+    if (!add_text(s, in, &out.finish)) {
         mf_sequence_stop(s->sequence);
-        mf_fail_memory(&why, s->text.len, "the text");
+        mf_fail_memory(&why, s->stream.held.len, "the text");
         out.finish = MINFER_FINISH_ERROR;
-    } else if (s->text.len > 0) {
-        out.text = s->text.data;
-        out.text_len = s->text.len;
+    } else if (s->stream.out.len > 0) {
+        out.text = s->stream.out.data;
+        out.text_len = s->stream.out.len;
     }
     if (out.finish == MINFER_FINISH_ERROR) {
         s->failed = true;

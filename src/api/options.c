@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/sampling_keys.h"
 
 #define MOST_BYTES 4096 // of a struct that an init function filled: more is garbage
 
@@ -34,9 +35,7 @@ static const minfer_engine_options engine_defaults = {
     .size = sizeof engine_defaults, .max_sequences = 1, .n_batch = 512, .prefix_cache = true};
 static const minfer_sequence_options sequence_defaults = {.size = sizeof sequence_defaults, .max_tokens = -1};
 
-static minfer_sampling sampling_defaults(void) {
-    mf_sampler_params p;
-    mf_sampler_params_init(&p);
+static minfer_sampling sampling_of(mf_sampler_params p) {
     return (minfer_sampling){.size = sizeof(minfer_sampling),
                              .seed = p.seed,
                              .temp = p.temp,
@@ -61,6 +60,12 @@ static minfer_sampling sampling_defaults(void) {
                              .mirostat_m = p.mirostat_m};
 }
 
+static minfer_sampling sampling_defaults(void) {
+    mf_sampler_params p;
+    mf_sampler_params_init(&p);
+    return sampling_of(p);
+}
+
 void minfer_model_options_init(minfer_model_options *options, size_t size) {
     init(options, size, &model_defaults, sizeof model_defaults);
 }
@@ -76,6 +81,24 @@ void minfer_sequence_options_init(minfer_sequence_options *options, size_t size)
 void minfer_sampling_init(minfer_sampling *sampling, size_t size) {
     minfer_sampling defaults = sampling_defaults();
     init(sampling, size, &defaults, sizeof defaults);
+}
+
+bool mf_api_file_sampling(const mf_gguf *file, minfer_sampling *own, mf_error *err) {
+    static const mf_sampling_keys_ask all = {0};
+    mf_sampler_params p;
+    mf_sampler_params_init(&p);
+    bool ok = mf_sampling_keys_read(file, &p, &all, err);
+    *own = ok ? sampling_of(p) : sampling_defaults();
+    return ok;
+}
+
+bool minfer_model_sampling(const minfer_model *model, minfer_sampling *sampling, size_t size, minfer_error *error) {
+    mf_error err = {0};
+    minfer_sampling own = sampling_defaults();
+    bool ok = mf_api_need(sampling, "the sampling", &err) && mf_api_need(model, "the model", &err);
+    ok = ok && mf_api_file_sampling(model->file, &own, &err);
+    if (sampling) init(sampling, size, &own, sizeof own);
+    return ok || mf_api_refuse(error, &err);
 }
 
 // The sizes of version 0.1 are today's.

@@ -22,6 +22,8 @@ int32_t minfer_arithmetic_version(void) { return MF_ARITHMETIC_VERSION; }
 
 void minfer_set_log_level(minfer_log_level level) { mf_log_set_level((mf_log_level)level); }
 
+void minfer_set_log(minfer_log_fn *fn, void *arg) { mf_log_set_sink(fn, arg); }
+
 bool mf_api_refuse(minfer_error *out, const mf_error *err) {
     if (!out) return false;
     out->code = (minfer_code)err->code;

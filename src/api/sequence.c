@@ -54,9 +54,9 @@ static bool copy_lists(const minfer_sampling *s, sampler_config *c, mf_error *er
     return true;
 }
 
-static bool sampler_config_make(const minfer_sampling *given, sampler_config *c, mf_error *err) {
+static bool sampler_config_make(const minfer_model *m, const minfer_sampling *given, sampler_config *c, mf_error *err) {
     minfer_sampling s;
-    if (!mf_api_sampling(given, &s, err)) return false;
+    if (!(given ? mf_api_sampling(given, &s, err) : mf_api_file_sampling(m->file, &s, err))) return false;
     mf_sampler_params_init(&c->params);
     copy_numbers(&s, &c->params);
     return copy_lists(&s, c, err);
@@ -83,6 +83,26 @@ static bool collect_stops(minfer_sequence *s, const minfer_sequence_options *o, 
     return ok || mf_fail_memory(err, s->stop.len * sizeof *s->stop.data, "the stop tokens");
 }
 
+static bool copy_stop_texts(minfer_sequence *s, const minfer_sequence_options *o, mf_error *err) {
+    if (o->n_stop_texts == 0) return true;
+    if (!mf_api_need(o->stop_texts, "the list of stop texts", err)) return false;
+    if (!s->owner->model->tokenizer)
+        return mf_fail(err, MF_ERR_UNSUPPORTED, "stop texts need a tokenizer, and the model was opened without one");
+    for (size_t i = 0; i < o->n_stop_texts; i++) {
+        if (!mf_api_need(o->stop_texts[i], "a stop text", err)) return false;
+        size_t len = strlen(o->stop_texts[i]);
+        if (len == 0 || len > MF_STREAM_STOP_MAX)
+            return mf_fail(err, MF_ERR_ARGUMENT, "stop text %zu has %zu bytes; it must have 1 to %d", i, len,
+                           MF_STREAM_STOP_MAX);
+        char *copy = mf_copy_text(o->stop_texts[i], len);
+        if (!copy || !mf_array_push(&s->stop_texts, copy)) {
+            free(copy);
+            return mf_fail_memory(err, len, "the stop texts");
+        }
+    }
+    return true;
+}
+
 static void on_logits(void *arg, mf_sequence *sequence, int32_t position, const float *logits, int32_t n_vocab) {
     (void)sequence;
     minfer_sequence *s = arg;
@@ -91,7 +111,8 @@ static void on_logits(void *arg, mf_sequence *sequence, int32_t position, const 
 
 static bool start(minfer_sequence *s, const minfer_sequence_options *o, mf_error *err) {
     sampler_config config = {0};
-    bool ok = (o->evaluate_only || sampler_config_make(o->sampling, &config, err)) && collect_stops(s, o, err);
+    bool ok = (o->evaluate_only || sampler_config_make(s->owner->model, o->sampling, &config, err)) &&
+              collect_stops(s, o, err) && copy_stop_texts(s, o, err);
     if (ok) {
         mf_sequence_params p;
         mf_sequence_params_init(&p);
@@ -105,6 +126,14 @@ static bool start(minfer_sequence *s, const minfer_sequence_options *o, mf_error
     }
     sampler_config_free(&config);
     return s->sequence != NULL;
+}
+
+static void free_own(minfer_sequence *s) {
+    for (size_t i = 0; i < s->stop_texts.len; i++) free(s->stop_texts.data[i]);
+    free(s->stop_texts.data);
+    free(s->stop.data);
+    mf_stream_free(&s->stream);
+    free(s);
 }
 
 static minfer_sequence *make(minfer_engine *e, const minfer_sequence_options *options, mf_error *err) {
@@ -121,11 +150,10 @@ static minfer_sequence *make(minfer_engine *e, const minfer_sequence_options *op
     if (!s) return mf_fail_memory(err, sizeof *s, "a sequence"), NULL;
     *s = (minfer_sequence){.owner = e, .slot = slot, .on_logits = o.on_logits, .arg = o.arg};
     if (!start(s, &o, err)) {
-        free(s->stop.data);
-        free(s);
+        free_own(s);
         return NULL;
     }
-    mf_api_sequence_restart(s);
+    mf_stream_init(&s->stream, e->model->tokenizer, (const char *const *)s->stop_texts.data, s->stop_texts.len);
     e->sequences[slot] = s;
     e->n_sequences++;
     return s;
@@ -143,14 +171,7 @@ void minfer_sequence_free(minfer_sequence *s) {
     mf_sequence_free(s->sequence);
     s->owner->sequences[s->slot] = NULL;
     s->owner->n_sequences--;
-    free(s->stop.data);
-    free(s->text.data);
-    free(s);
-}
-
-void mf_api_sequence_restart(minfer_sequence *s) {
-    s->text.len = 0;
-    if (s->owner->model->tokenizer) mf_decoder_init(&s->decoder, s->owner->model->tokenizer, false, false);
+    free_own(s);
 }
 
 // Whether a sequence can be changed.
@@ -169,7 +190,7 @@ static bool append(minfer_sequence *s, const int32_t *ids, size_t n, mf_error *e
         mf_sequence_truncate(s->sequence, before); // the prefix cache may have failed behind the append
         return false;
     }
-    mf_api_sequence_restart(s);
+    mf_stream_restart(&s->stream);
     return true;
 }
 
@@ -202,7 +223,7 @@ static bool truncate_at(minfer_sequence *s, int32_t n, mf_error *err) {
     if (n < 0) return mf_fail(err, MF_ERR_ARGUMENT, "a sequence can't be truncated to %d tokens", n);
     if (n >= mf_sequence_n_tokens(s->sequence)) return true;
     mf_sequence_truncate(s->sequence, n);
-    mf_api_sequence_restart(s);
+    mf_stream_restart(&s->stream);
     return true;
 }
 
@@ -223,3 +244,4 @@ int32_t minfer_sequence_n_cached(const minfer_sequence *s) { return mf_sequence_
 bool minfer_sequence_idle(const minfer_sequence *s) { return mf_sequence_idle(s->sequence); }
 void *minfer_sequence_arg(const minfer_sequence *s) { return s->arg; }
 minfer_engine *minfer_sequence_engine(const minfer_sequence *s) { return s->owner; }
+const char *minfer_sequence_stop_text(const minfer_sequence *s) { return s->stream.stopped_by; }

@@ -3,6 +3,7 @@
 #include "base/utf8.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -11,10 +12,29 @@
 #include <unistd.h>
 
 static _Atomic mf_log_level highest = MF_LOG_NOTICE;
+static pthread_mutex_t sink_turn = PTHREAD_MUTEX_INITIALIZER;
+static mf_log_fn *sink;
+static void *sink_arg;
 
 void mf_log_set_level(mf_log_level level) { atomic_store_explicit(&highest, level, memory_order_relaxed); }
 
 bool mf_log_enabled(mf_log_level level) { return level <= atomic_load_explicit(&highest, memory_order_relaxed); }
+
+void mf_log_set_sink(mf_log_fn *fn, void *arg) {
+    pthread_mutex_lock(&sink_turn);
+    sink = fn;
+    sink_arg = arg;
+    pthread_mutex_unlock(&sink_turn);
+}
+
+// Gives a line to the sink; false where there is none.
+static bool give_to_sink(mf_log_level level, const char *line) {
+    pthread_mutex_lock(&sink_turn);
+    bool given = sink != NULL;
+    if (given) sink(sink_arg, level, line);
+    pthread_mutex_unlock(&sink_turn);
+    return given;
+}
 
 static void write_all(const char *bytes, size_t len) {
     while (len) {
@@ -51,8 +71,10 @@ void mf_log(mf_log_level level, const char *format, ...) {
     }
     memcpy(line, prefixes[level], start);
     len = start + mf_utf8_clean(line + start, len);
-    line[len++] = '\n';
-    write_all(line, len);
+    if (!give_to_sink(level, line + start)) {
+        line[len++] = '\n';
+        write_all(line, len);
+    }
     if (line != small) free(line);
     errno = saved;
 }

@@ -34,20 +34,25 @@ static bool add_logprobs(run *r, int32_t token, mf_error *err) {
     return ok || mf_fail_memory(err, 0, "the log-probabilities");
 }
 
-// Shows text; false when nobody reads it any more.
-static bool show(run *r, mf_str text) {
-    return !r->request->out || text.len == 0 || mf_output_write(r->request->out, text.ptr, text.len);
+// Shows the text that came; false when nobody reads it any more.
+static bool show(run *r) {
+    mf_stream *s = &r->a->stream;
+    mf_buf_add(&r->a->text, s->out.data, s->out.len);
+    bool ok = !r->request->out || s->out.len == 0 || mf_output_write(r->request->out, s->out.data, s->out.len);
+    mf_stream_taken(s);
+    return ok;
 }
 
 // Takes a generated token that is a part of the text. False ends the answer, with a->finish set.
 static bool take_token(run *r, int32_t token) {
     mf_answer *a = r->a;
-    mf_str fresh = {0};
     bool ok = mf_array_push(&a->ids, token) || mf_fail_memory(&a->error, 0, "the answer");
     if (ok && a->n_top >= 0) ok = add_logprobs(r, token, &a->error);
     if (!ok) return a->finish = "error", false;
-    bool goes_on = token >= mf_tokenizer_n_vocab(r->l->tokenizer) || mf_stream_token(&a->stream, token, &fresh);
-    if (!show(r, fresh)) return a->finish = "cancelled", false;
+    bool goes_on = token >= mf_tokenizer_n_vocab(r->l->tokenizer) || mf_stream_token(&a->stream, token);
+    if (a->stream.held.failed || a->stream.out.failed || a->text.failed)
+        return mf_fail_memory(&a->error, 0, "the answer"), a->finish = "error", false;
+    if (!show(r)) return a->finish = "cancelled", false;
     if (!goes_on) a->finish = "stop";
     return goes_on;
 }
@@ -92,14 +97,13 @@ static void loop(run *r) {
     uint64_t end = mf_clock_ns();
     a->prompt_seconds = mf_clock_seconds(start, first ? first : end);
     a->decode_seconds = first ? mf_clock_seconds(first, end) : 0;
-    mf_str rest;
-    a->n_dropped = mf_stream_finish(&a->stream, &rest);
-    show(r, rest);
+    a->n_dropped = mf_stream_finish(&a->stream);
+    show(r);
 }
 
 bool mf_answer_make(mf_answer *a, const mf_loaded *l, const mf_options *o, const mf_answer_request *request, mf_error *err) {
     *a = (mf_answer){.n_top = o->logprobs, .n_prompt = (int32_t)request->n_prompt};
-    mf_stream_init(&a->stream, l->tokenizer, &o->stop);
+    mf_stream_init(&a->stream, l->tokenizer, o->stop.data, o->stop.len);
     run r = {.a = a, .l = l, .request = request, .engine = l->engine};
     mf_sequence_params params;
     mf_sequence_params_init(&params);
@@ -124,6 +128,7 @@ bool mf_answer_make(mf_answer *a, const mf_loaded *l, const mf_options *o, const
 
 void mf_answer_free(mf_answer *a) {
     mf_stream_free(&a->stream);
+    free(a->text.data);
     free(a->ids.data);
     free(a->logprobs.data);
 }

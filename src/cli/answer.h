@@ -2,8 +2,8 @@
 #ifndef MF_CLI_ANSWER_H
 #define MF_CLI_ANSWER_H
 
+#include "api/stream.h"
 #include "cli/load.h"
-#include "cli/stream.h"
 #include "cli/terminal.h"
 
 typedef struct mf_logprob_entry {
@@ -13,6 +13,7 @@ typedef struct mf_logprob_entry {
 
 typedef struct mf_answer {
     mf_stream stream;
+    mf_buf text;                         // all that was shown
     mf_token_array ids;                  // generated, without the one that ended the text
     mf_array(mf_logprob_entry) logprobs; // for each of ids: itself, then the best n_top
     int32_t n_top;                       // -1: none were asked for

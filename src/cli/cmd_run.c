@@ -1,5 +1,6 @@
 // minfer run: one prompt, one answer.
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/json.h"
 #include "base/log.h"
@@ -121,7 +122,7 @@ static void print_json(job *j) {
     mf_json_writer w = {.out = &text};
     mf_json_begin(&w, '{');
     mf_json_key(&w, "text");
-    mf_json_string(&w, (mf_str){a->stream.text.data, a->stream.shown});
+    mf_json_string(&w, (mf_str){a->text.data, a->text.len});
     mf_json_key(&w, "tokens");
     mf_json_begin(&w, '[');
     for (size_t i = 0; i < a->ids.len; i++) mf_json_int(&w, a->ids.data[i]);
@@ -180,8 +181,7 @@ static void log_speed(const mf_answer *a) {
 
 static int finish(job *j) {
     const mf_answer *a = &j->answer;
-    const mf_buf *text = &a->stream.text;
-    bool open_line = a->stream.shown == 0 || text->data[a->stream.shown - 1] != '\n';
+    bool open_line = a->text.len == 0 || a->text.data[a->text.len - 1] != '\n';
     if (j->o->json)
         print_json(j);
     else if (open_line && a->n_generated > 0)
@@ -199,9 +199,12 @@ static int finish(job *j) {
 }
 
 static int check_usage(const mf_options *o, mf_error *err) {
-    for (size_t i = 0; i < o->stop.len; i++)
+    for (size_t i = 0; i < o->stop.len; i++) {
         if (!*o->stop.data[i])
             return mf_fail(err, MF_ERR_ARGUMENT, "--stop: an empty text would stop every answer"), MF_EXIT_USAGE;
+        if (strlen(o->stop.data[i]) > MF_STREAM_STOP_MAX)
+            return mf_fail(err, MF_ERR_ARGUMENT, "--stop: a text has at most %d bytes", MF_STREAM_STOP_MAX), MF_EXIT_REFUSED;
+    }
     if (o->system && o->raw)
         return mf_fail(err, MF_ERR_ARGUMENT, "--system needs a chat template; with --raw the prompt is all there is"),
                MF_EXIT_USAGE;

@@ -1,57 +1,49 @@
 #include "cli/sampling.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/sampling_keys.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "cli/flags.h"
 
-// Defaults that a file can bring, and the flag that beats them.
-static const struct {
-    const char *key, *flag;
-    bool integer;
-    size_t offset;
-} keys[] = {
-    {"general.sampling.temp", "--temp", false, offsetof(mf_sampler_params, temp)},
-    {"general.sampling.top_k", "--top-k", true, offsetof(mf_sampler_params, top_k)},
-    {"general.sampling.top_p", "--top-p", false, offsetof(mf_sampler_params, top_p)},
-    {"general.sampling.min_p", "--min-p", false, offsetof(mf_sampler_params, min_p)},
-    {"general.sampling.xtc_probability", "--xtc-probability", false, offsetof(mf_sampler_params, xtc_probability)},
-    {"general.sampling.xtc_threshold", "--xtc-threshold", false, offsetof(mf_sampler_params, xtc_threshold)},
-    {"general.sampling.penalty_last_n", "--repeat-last-n", true, offsetof(mf_sampler_params, repeat_last_n)},
-    {"general.sampling.penalty_repeat", "--repeat-penalty", false, offsetof(mf_sampler_params, repeat_penalty)},
-    {"general.sampling.mirostat", "--mirostat", true, offsetof(mf_sampler_params, mirostat)},
-    {"general.sampling.mirostat_tau", "--mirostat-tau", false, offsetof(mf_sampler_params, mirostat_tau)},
-    {"general.sampling.mirostat_eta", "--mirostat-eta", false, offsetof(mf_sampler_params, mirostat_eta)},
-};
+// The flag that sets a field of the sampler: "--top-k" for "top_k".
+static void flag_of_field(const char *field, char flag[64]) {
+    snprintf(flag, 64, "--%s", field);
+    for (char *p = flag; *p; p++)
+        if (*p == '_') *p = '-';
+}
 
-static bool read_key(const mf_gguf *file, size_t i, mf_sampler_params *p, mf_buf *said, mf_error *err) {
-    void *field = (char *)p + keys[i].offset;
-    if (keys[i].integer) {
-        uint32_t value = 0;
-        if (!mf_gguf_get_u32(file, keys[i].key, &value, err)) return false;
-        if (value > INT32_MAX) return mf_fail(err, MF_ERR_FORMAT, "%s is %u", keys[i].key, value);
-        *(int32_t *)field = (int32_t)value;
-        mf_buf_printf(said, " %s %u", keys[i].flag, value);
-        return true;
-    }
-    if (!mf_gguf_get_f32(file, keys[i].key, field, err)) return false;
-    mf_buf_printf(said, " %s %g", keys[i].flag, (double)*(float *)field);
-    return true;
+// What the file brings, and how it is said.
+typedef struct file_defaults {
+    const mf_options *o;
+    mf_buf said;
+} file_defaults;
+
+// A flag beats the file.
+static bool is_wanted(void *arg, const char *field) {
+    const mf_options *o = ((file_defaults *)arg)->o;
+    char flag[64];
+    flag_of_field(field, flag);
+    return !mf_flag_given(o, flag) && !(o->greedy && strcmp(field, "temp") == 0);
+}
+
+static void note_used(void *arg, const char *field, const char *value) {
+    char flag[64];
+    flag_of_field(field, flag);
+    mf_buf_printf(&((file_defaults *)arg)->said, " %s %s", flag, value);
 }
 
 static bool read_file_defaults(const mf_options *o, const mf_gguf *file, mf_sampler_params *p, mf_error *err) {
-    mf_buf said = {0};
-    bool ok = true;
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0] && ok; i++) {
-        bool beaten = mf_flag_given(o, keys[i].flag) || (o->greedy && strcmp(keys[i].flag, "--temp") == 0);
-        if (!beaten && mf_gguf_find(file, keys[i].key)) ok = read_key(file, i, p, &said, err);
-    }
-    if (ok && said.len) mf_log(MF_LOG_NOTICE, "the file's own sampling defaults:%s", said.data);
+    file_defaults d = {.o = o};
+    mf_sampling_keys_ask ask = {is_wanted, note_used, &d};
+    bool ok = mf_sampling_keys_read(file, p, &ask, err);
+    if (ok && d.said.len) mf_log(MF_LOG_NOTICE, "the file's own sampling defaults:%s", d.said.data);
     if (ok && mf_gguf_find(file, "general.sampling.sequence"))
         mf_log(MF_LOG_NOTICE, "general.sampling.sequence is not used: the order of the samplers is fixed");
-    free(said.data);
+    free(d.said.data);
     return ok;
 }
 

@@ -1,6 +1,7 @@
 // Versions, options that can grow, models, text to ids and back: what each function gives and every refusal.
 #include "api/fixture.h"
 
+#include "base/log.h"
 #include "base/version.h"
 #include "text/tokenizer.h"
 
@@ -310,6 +311,90 @@ static void test_chat_refusals(void **state) {
     remove(path);
 }
 
+// ---- What a file says about sampling
+
+// A copy of a tiny file with general.sampling.top_k: a value of four bytes of a GGUF type. The padding keeps what follows aligned.
+static const char *with_top_k(uint32_t kind, uint32_t value) {
+    static const char key[] = "general.sampling.top_k", pad[] = "test.padding", fill[] = "xxxxxxxxxxxxxxxxxxxxxxxxxx";
+    FILE *f = fopen(TINY("qwen2-f32"), "rb");
+    assert_non_null(f);
+    static char bytes[1 << 21], extra[96];
+    size_t size = fread(bytes, 1, sizeof bytes, f), at = 0;
+    fclose(f);
+    assert_true(size > 1000 && size < sizeof bytes);
+    uint64_t count, n = sizeof key - 1, text = sizeof fill - 1;
+    uint32_t string = 8;
+    memcpy(&count, bytes + 16, 8);
+    count += 2;
+    memcpy(bytes + 16, &count, 8);
+#define PUT(from, len) (memcpy(extra + at, from, len), at += (len))
+    PUT(&n, 8), PUT(key, n), PUT(&kind, 4), PUT(&value, 4);
+    n = sizeof pad - 1;
+    PUT(&n, 8), PUT(pad, n), PUT(&string, 4), PUT(&text, 8), PUT(fill, text);
+    assert_int_equal(at, sizeof extra);
+    f = fopen("api-sampling.gguf", "wb");
+    assert_true(f && fwrite(bytes, 1, 24, f) == 24 && fwrite(extra, 1, at, f) == at &&
+                fwrite(bytes + 24, 1, size - 24, f) == size - 24);
+    fclose(f);
+    return "api-sampling.gguf";
+}
+
+static void test_file_sampling(void **state) {
+    (void)state;
+    minfer_sampling plain, own;
+    minfer_sampling_init(&plain, sizeof plain);
+    good(minfer_model_sampling(model, &own, sizeof own, &error)); // the file says nothing
+    assert_memory_equal(&own, &plain, sizeof own);
+    minfer_model *m = fixture_model(with_top_k(4, 7));
+    good(minfer_model_sampling(m, &own, sizeof own, &error));
+    assert_int_equal(own.top_k, 7);
+    own.top_k = plain.top_k;
+    assert_memory_equal(&own, &plain, sizeof own);
+    refused(minfer_model_sampling(m, NULL, sizeof own, &error), MINFER_ERROR_ARGUMENT, "the sampling is NULL");
+    refused(minfer_model_sampling(NULL, &own, sizeof own, &error), MINFER_ERROR_ARGUMENT, "the model is NULL");
+    minfer_model_close(m);
+    m = fixture_model(with_top_k(4, UINT32_MAX));
+    own.top_k = 99;
+    refused(minfer_model_sampling(m, &own, sizeof own, &error), MINFER_ERROR_FORMAT, "general.sampling.top_k");
+    assert_memory_equal(&own, &plain, sizeof own);
+    minfer_engine *e = fixture_engine(m, 1, 0);
+    refused(minfer_sequence_new(e, NULL, &error), MINFER_ERROR_FORMAT, "general.sampling.top_k");
+    minfer_engine_free(e);
+    minfer_model_close(m);
+    remove("api-sampling.gguf");
+}
+
+// ---- The log
+
+typedef struct lines {
+    int n, level;
+    char last[256];
+} lines;
+
+static void keep_line(void *arg, int level, const char *line) {
+    lines *l = arg;
+    l->n++;
+    l->level = level;
+    snprintf(l->last, sizeof l->last, "%s", line);
+}
+
+static void test_log(void **state) {
+    (void)state;
+    lines l = {0};
+    minfer_set_log(keep_line, &l);
+    minfer_set_log_level(MINFER_LOG_WARNING);
+    mf_log(MF_LOG_NOTICE, "dropped");
+    assert_int_equal(l.n, 0);
+    mf_log(MF_LOG_WARNING, "odd\nline");
+    assert_int_equal(l.n, 1);
+    assert_int_equal(l.level, MINFER_LOG_WARNING);
+    assert_string_equal(l.last, "odd?line");
+    minfer_set_log(NULL, NULL);
+    minfer_set_log_level(MINFER_LOG_ERROR);
+    mf_log(MF_LOG_WARNING, "dropped");
+    assert_int_equal(l.n, 1);
+}
+
 static void refuses_text(const char *path, const minfer_model_options *o) {
     minfer_model *m = NULL;
     int32_t ids[8] = {0};
@@ -322,6 +407,13 @@ static void refuses_text(const char *path, const minfer_model_options *o) {
     refused(minfer_decode(m, ids, 1, 0, out, 8, &n, &error), MINFER_ERROR_UNSUPPORTED, "without a tokenizer");
     refused(minfer_piece(m, 0, 0, out, 8, &n, &error), MINFER_ERROR_UNSUPPORTED, "without a tokenizer");
     refused(minfer_encode_chat(m, &fine, 1, true, ids, 8, &n, &error), MINFER_ERROR_UNSUPPORTED, "without a tokenizer");
+    minfer_engine *e = fixture_engine(m, 1, 0);
+    const char *stop = "a";
+    minfer_sequence_options so;
+    minfer_sequence_options_init(&so, sizeof so);
+    so.stop_texts = &stop, so.n_stop_texts = 1;
+    refused(minfer_sequence_new(e, &so, &error), MINFER_ERROR_UNSUPPORTED, "stop texts need a tokenizer");
+    minfer_engine_free(e);
     assert_false(minfer_is_end(m, 0));
     assert_int_equal(minfer_bos(m), -1);
     assert_int_equal(minfer_eos(m), -1);
@@ -358,6 +450,8 @@ int main(void) {
         cmocka_unit_test(test_decode_refusals),
         cmocka_unit_test(test_chat),
         cmocka_unit_test(test_chat_refusals),
+        cmocka_unit_test(test_file_sampling),
+        cmocka_unit_test(test_log),
         cmocka_unit_test(test_without_a_tokenizer),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);

@@ -231,6 +231,55 @@ static void test_ending_tokens(void **state) {
     minfer_engine_free(e);
 }
 
+// What a parrot of "e" says with stop texts, and which of them ended it.
+static void says(const char *const *stops, size_t n_stops, const char *text, size_t n, minfer_finish finish, int stop) {
+    minfer_engine *e = fixture_engine(model, 1, 0);
+    minfer_logit_bias bias;
+    int32_t ids[4];
+    size_t n_ids = 0;
+    good(minfer_encode(model, "e", 1, MINFER_ENCODE_PLAIN, ids, 4, &n_ids, &error));
+    minfer_sampling sampling = parrot(&bias, ids[n_ids - 1]);
+    answer a;
+    minfer_sequence_options o = options_for(&a, &sampling, 6);
+    char copy[8] = "";
+    if (n_stops) memcpy(copy, stops[0], strlen(stops[0]) + 1);
+    const char *own[2] = {copy, n_stops > 1 ? stops[1] : NULL};
+    o.stop_texts = own, o.n_stop_texts = n_stops;
+    minfer_sequence *s = sequence(e, &o);
+    memset(copy, 0, sizeof copy); // it was copied
+    assert_null(minfer_sequence_stop_text(s));
+    good(minfer_append(s, prompt, 10, &error));
+    run(e);
+    assert_int_equal(a.text_len, strlen(text));
+    assert_memory_equal(a.text, text, strlen(text));
+    assert_int_equal(a.n, n);
+    assert_int_equal(a.finish, finish);
+    const char *by = minfer_sequence_stop_text(s);
+    assert_int_equal(by != NULL, stop >= 0);
+    if (by) assert_string_equal(by, stops[stop]);
+    size_t total;
+    minfer_sequence_tokens(s, &total);
+    assert_int_equal(total, 10 + n);
+    assert_true(minfer_sequence_idle(s));
+    good(minfer_append(s, prompt, 1, &error)); // another answer behind it
+    assert_null(minfer_sequence_stop_text(s));
+    a = (answer){0};
+    run(e);
+    assert_int_equal(a.n, n);
+    assert_int_equal(a.text_len, strlen(text));
+    minfer_engine_free(e);
+}
+
+static void test_stop_texts(void **state) {
+    (void)state;
+    const char *const three[] = {"eee"}, *const never[] = {"eex"}, *const two[] = {"eeee", "ee"}, *const one[] = {"x", "e"};
+    says(NULL, 0, "eeeeee", 6, MINFER_FINISH_LENGTH, -1);
+    says(three, 1, "", 3, MINFER_FINISH_STOP, 0);
+    says(never, 1, "eeeeee", 6, MINFER_FINISH_LENGTH, -1); // what was held back comes at the end
+    says(two, 2, "", 2, MINFER_FINISH_STOP, 1);
+    says(one, 2, "", 1, MINFER_FINISH_STOP, 1);
+}
+
 static void test_turns_and_truncation(void **state) {
     (void)state;
     minfer_engine *e = fixture_engine(model, 1, 0);
@@ -346,6 +395,17 @@ static void test_sequence_refusals(void **state) {
     refused(minfer_sequence_new(e, &o, &error), MINFER_ERROR_ARGUMENT, "stop tokens is NULL");
     o.stop_tokens = &outside;
     refused(minfer_sequence_new(e, &o, &error), MINFER_ERROR_ARGUMENT, "stop token 0 is 291");
+    const char *stop_texts[] = {"a", NULL};
+    o = fine, o.n_stop_texts = 2;
+    refused(minfer_sequence_new(e, &o, &error), MINFER_ERROR_ARGUMENT, "list of stop texts is NULL");
+    o.stop_texts = stop_texts;
+    refused(minfer_sequence_new(e, &o, &error), MINFER_ERROR_ARGUMENT, "a stop text is NULL");
+    stop_texts[1] = "";
+    refused(minfer_sequence_new(e, &o, &error), MINFER_ERROR_ARGUMENT, "stop text 1 has 0 bytes");
+    char long_text[4098];
+    memset(long_text, 'a', sizeof long_text - 1);
+    long_text[sizeof long_text - 1] = 0, stop_texts[1] = long_text;
+    refused(minfer_sequence_new(e, &o, &error), MINFER_ERROR_ARGUMENT, "stop text 1 has 4097 bytes");
     o = fine, o.sampling = &sampling;
     sampling = plain, sampling.temp = NAN;
     refused(minfer_sequence_new(e, &o, &error), MINFER_ERROR_ARGUMENT, "temp");
@@ -522,6 +582,7 @@ int main(void) {
         cmocka_unit_test(test_evaluate_only),
         cmocka_unit_test(test_text_streams_whole),
         cmocka_unit_test(test_ending_tokens),
+        cmocka_unit_test(test_stop_texts),
         cmocka_unit_test(test_turns_and_truncation),
         cmocka_unit_test(test_prefix_cache_and_stats),
         cmocka_unit_test(test_engine_refusals),

@@ -119,6 +119,8 @@ static minfer_sequence *new_sequence(minfer_error *error) {
     sampling.dry_sequence_breakers = breakers, sampling.n_dry_sequence_breakers = 2;
     minfer_sequence_options o;
     minfer_sequence_options_init(&o, sizeof o);
+    static const char *const stop_texts[] = {"never said", "nor this"};
+    o.stop_texts = stop_texts, o.n_stop_texts = 2;
     o.sampling = &sampling, o.max_tokens = 60, o.stop_tokens = ids, o.n_stop_tokens = 2, o.ignore_end = true;
     return minfer_sequence_new(engine, &o, error);
 }
@@ -325,6 +327,8 @@ static bool getters(minfer_error *why) {
     minfer_engine_get_stats(engine, &stats, sizeof stats);
     minfer_engine_options_init(&eo, sizeof eo);
     minfer_sampling_init(&sampling, sizeof sampling);
+    ok = ok && minfer_model_sampling(model, &sampling, sizeof sampling, why);
+    minfer_set_log(NULL, NULL);
     ok = ok && minfer_model_n_params(model) > 0 && minfer_model_device(model) && minfer_version();
     disarm();
     return ok;

@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
+#include "api/stream.h"
 #include "base/utf8.h"
-#include "cli/stream.h"
 
 static mf_gguf *file;
 static mf_tokenizer *tokenizer;
@@ -31,26 +31,26 @@ static int close_tokenizer(void **state) {
 // Feeds pieces and asserts what each lets out ("": nothing). A last expectation beginning with '$' is what finishing gives;
 // without one the stop text must have been found by the last piece.
 static void expect(const char *const *stops, const char *const *pieces, const char *const *outs) {
-    mf_text_list list = {0};
-    for (; *stops; stops++) assert_true(mf_array_push(&list, *stops));
+    size_t n_stops = 0;
+    while (stops[n_stops]) n_stops++;
     mf_stream s;
-    mf_stream_init(&s, tokenizer, &list);
-    mf_str fresh;
+    mf_stream_init(&s, tokenizer, stops, n_stops);
     bool going = true;
     for (; *pieces; pieces++, outs++) {
         assert_true(going);
-        going = mf_stream_text(&s, mf_str_of(*pieces), &fresh);
+        going = mf_stream_text(&s, mf_str_of(*pieces));
         assert_non_null(*outs);
-        assert_true(mf_str_is(fresh, *outs));
+        assert_true(mf_str_is((mf_str){s.out.data, s.out.len}, *outs));
+        mf_stream_taken(&s);
     }
     assert_int_equal(going, *outs != NULL);
     assert_int_equal(going, s.stopped_by == NULL);
-    assert_int_equal(mf_stream_finish(&s, &fresh), 0);
-    if (*outs)
-        assert_true(mf_str_is(fresh, *outs + 1));
-    else
-        assert_int_equal(fresh.len, 0);
-    free(list.data);
+    assert_int_equal(mf_stream_finish(&s), 0);
+    assert_true(mf_str_is((mf_str){s.out.data, s.out.len}, *outs ? *outs + 1 : ""));
+    mf_stream_restart(&s);
+    assert_null(s.stopped_by);
+    assert_true(mf_stream_text(&s, MF_STR("~")));
+    assert_true(mf_str_is((mf_str){s.out.data, s.out.len}, "~"));
     mf_stream_free(&s);
 }
 
@@ -76,21 +76,20 @@ static void characters(void **state) {
     (void)state;
     mf_token_array ids = {0};
     mf_error err = {0};
-    mf_text_list none = {0};
     const char *text = "a\xF0\x9F\x98\x80z\xE2\x82\xAC";
     assert_true(mf_tokenizer_encode(tokenizer, mf_str_of(text), MF_ENCODE_PLAIN, &ids, &err));
     for (int drop = 0; drop < 2; drop++) {
         mf_stream s;
         mf_buf out = {0};
-        mf_str fresh;
-        mf_stream_init(&s, tokenizer, &none);
+        mf_stream_init(&s, tokenizer, NULL, 0);
         for (size_t i = 0; i + (size_t)drop < ids.len; i++) {
-            assert_true(mf_stream_token(&s, ids.data[i], &fresh));
-            mf_buf_str(&out, fresh);
+            assert_true(mf_stream_token(&s, ids.data[i]));
+            mf_buf_add(&out, s.out.data, s.out.len);
+            mf_stream_taken(&s);
             assert_int_equal(mf_utf8_incomplete_tail(out.data, out.len), 0);
         }
-        int dropped = mf_stream_finish(&s, &fresh);
-        mf_buf_str(&out, fresh);
+        int dropped = mf_stream_finish(&s);
+        mf_buf_add(&out, s.out.data, s.out.len);
         assert_int_equal(dropped, drop ? 2 : 0);
         assert_true(mf_str_is((mf_str){out.data, out.len}, drop ? "a\xF0\x9F\x98\x80z" : text));
         free(out.data);
