@@ -179,7 +179,8 @@ typedef struct minfer_engine minfer_engine;
 
 typedef enum minfer_cache_type {
     MINFER_CACHE_F16 = 0,
-    MINFER_CACHE_F32 = 1
+    MINFER_CACHE_F32 = 1,
+    MINFER_CACHE_Q8_0 = 2 // a byte and a part of a scale; models whose heads are a multiple of 32 channels wide
 } minfer_cache_type;
 
 typedef struct minfer_engine_options {

@@ -9,13 +9,16 @@
 
 static bool engine_params(const minfer_model *m, const minfer_engine_options *o, mf_engine_params *p, mf_error *err) {
     if (o->n_ctx < 0) return mf_fail(err, MF_ERR_ARGUMENT, "the context is %d; it must be 0 or more", o->n_ctx);
-    if (o->cache_type != MINFER_CACHE_F16 && o->cache_type != MINFER_CACHE_F32)
-        return mf_fail(err, MF_ERR_ARGUMENT, "the cache type is %d; it must be 0 (f16) or 1 (f32)", (int)o->cache_type);
+    static const mf_type types[] = {
+        [MINFER_CACHE_F16] = MF_TYPE_F16, [MINFER_CACHE_F32] = MF_TYPE_F32, [MINFER_CACHE_Q8_0] = MF_TYPE_Q8_0};
+    if ((unsigned)o->cache_type >= sizeof types / sizeof types[0])
+        return mf_fail(err, MF_ERR_ARGUMENT, "the cache type is %d; it must be 0 (f16), 1 (f32) or 2 (q8_0)",
+                       (int)o->cache_type);
     mf_engine_params_init(p);
     p->max_seqs = o->max_sequences;
     p->n_batch = o->n_batch;
     p->max_outs = o->max_outputs;
-    p->kv_type = o->cache_type == MINFER_CACHE_F32 ? MF_TYPE_F32 : MF_TYPE_F16;
+    p->kv_type = types[o->cache_type];
     p->prefix_cache = o->prefix_cache;
     int32_t most = m->model->hparams.n_ctx_train;
     int64_t cells = (int64_t)(most < DEFAULT_CTX ? most : DEFAULT_CTX) * o->max_sequences;

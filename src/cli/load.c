@@ -21,17 +21,7 @@ void mf_unload(mf_loaded *l) {
 
 // ---- The file
 
-static bool refuse_remote(const char *path, mf_error *err) {
-    static const char *const schemes[] = {"hf:", "ollama:", "http://", "https://"};
-    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++)
-        if (strncmp(path, schemes[i], strlen(schemes[i])) == 0)
-            return mf_fail(err, MF_ERR_UNSUPPORTED,
-                           "'%.200s': downloading is not in this version; give the path of a GGUF file", path);
-    return true;
-}
-
 bool mf_load_file(mf_loaded *l, const char *path, mf_error *err) {
-    if (!refuse_remote(path, err)) return false;
     l->path = path;
     l->file = mf_gguf_open(path, err);
     if (l->file) return true;
@@ -115,7 +105,8 @@ bool mf_engine_params_from(const mf_options *o, mf_engine_params *params, mf_err
     }
     mf_engine_params_init(params);
     params->n_batch = o->batch;
-    params->kv_type = type && strcmp(type, "f32") == 0 ? MF_TYPE_F32 : MF_TYPE_F16;
+    if (type) // one of the flag's choices
+        params->kv_type = strcmp(type, "f32") == 0 ? MF_TYPE_F32 : strcmp(type, "q8_0") == 0 ? MF_TYPE_Q8_0 : MF_TYPE_F16;
     params->fuse = MF_FUSE_ALL & ~o->no_fuse;
     params->trace_dir = o->trace && *o->trace ? o->trace : NULL;
     params->op_timing = o->op_timing;

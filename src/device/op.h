@@ -124,10 +124,10 @@ typedef struct mf_node {
 #define MF_KV_LANES 16 // cells that stand side by side in K
 
 // Where the cache is. The part of one (layer, block, head) is K as [64/16][head_dim][16] elements (16 cells side by side for each
-// channel), then V as [64][head_dim].
+// channel), then V as [64][head_dim]. Q8_0: signed bytes, with scales (halves) as [head_dim/32][64] behind K and behind V.
 typedef struct mf_kv_view {
     uint8_t *base;
-    mf_type type; // F32 or F16
+    mf_type type; // F32, F16 or Q8_0
     int32_t n_layer, n_head_kv, head_dim;
     size_t layer_stride, block_stride, head_stride, v_offset; // bytes
 } mf_kv_view;

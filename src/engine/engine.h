@@ -17,7 +17,7 @@ typedef struct mf_engine_params {
     int32_t n_batch;       // rows of a step at most
     int32_t max_seqs;      // sequences at once at most
     int32_t max_outs;      // rows of a step whose logits are wanted at most; 0: max_seqs
-    mf_type kv_type;       // F16 or F32
+    mf_type kv_type;       // F16, F32 or Q8_0 (heads of a multiple of 32 channels)
     unsigned fuse;         // MF_FUSE_*
     bool prefix_cache;     // share the blocks of prompts that begin alike (same bytes, other speed)
     const char *trace_dir; // NULL: off; else every node's values go there (docs/debugging.md)

@@ -4,22 +4,24 @@
 #include <string.h>
 
 #include "base/mem.h"
-
-static size_t cell_bytes(mf_type type) { return type == MF_TYPE_F16 ? 2 : 4; }
+#include "kv/cells.h"
 
 static int32_t blocks_for(int32_t cells) { return (int32_t)(((int64_t)cells + MF_KV_BLOCK - 1) / MF_KV_BLOCK); }
 
 static bool layout(const mf_kv_params *p, mf_kv_view *view, size_t *bytes, mf_error *err) {
-    if (p->type != MF_TYPE_F16 && p->type != MF_TYPE_F32)
-        return mf_fail(err, MF_ERR_UNSUPPORTED, "KV cells of type %s are not supported; f32 and f16 are",
+    if (p->type != MF_TYPE_F16 && p->type != MF_TYPE_F32 && p->type != MF_TYPE_Q8_0)
+        return mf_fail(err, MF_ERR_UNSUPPORTED, "KV cells of type %s are not supported; f32, f16 and q8_0 are",
                        mf_type_name(p->type));
     if (p->n_cells < 1 || p->n_layer < 1 || p->n_head_kv < 1 || p->head_dim < 1)
         return mf_fail(err, MF_ERR_ARGUMENT, "a KV store of %d cells, %d layers, %d heads of %d", p->n_cells, p->n_layer,
                        p->n_head_kv, p->head_dim);
+    if (!mf_kv_width_fits(p->type, p->head_dim))
+        return mf_fail(err, MF_ERR_UNSUPPORTED, "KV cells of type q8_0 take heads of a multiple of %d channels, not of %d",
+                       MF_KV_GROUP, p->head_dim);
     mf_kv_view v = {.type = p->type, .n_layer = p->n_layer, .n_head_kv = p->n_head_kv, .head_dim = p->head_dim};
     size_t total;
-    bool fits = mf_mul_size(MF_KV_BLOCK * cell_bytes(p->type), (size_t)p->head_dim, &v.v_offset) &&
-                mf_mul_size(v.v_offset, 2, &v.head_stride) &&
+    v.v_offset = mf_kv_half_bytes(p->type, p->head_dim);
+    bool fits = mf_mul_size(v.v_offset, 2, &v.head_stride) &&
                 mf_mul_size(v.head_stride, (size_t)p->n_head_kv, &v.block_stride) &&
                 mf_mul_size(v.block_stride, (size_t)blocks_for(p->n_cells), &v.layer_stride) &&
                 mf_mul_size(v.layer_stride, (size_t)p->n_layer, &total);

@@ -8,7 +8,7 @@
 typedef struct mf_kv mf_kv;
 
 typedef struct mf_kv_params {
-    mf_type type; // of the cells: F32 or F16
+    mf_type type; // of the cells: F32, F16 or Q8_0
     int32_t n_layer, n_head_kv, head_dim;
     int32_t n_cells; // in all; rounded up to whole blocks
 } mf_kv_params;
@@ -34,7 +34,8 @@ typedef struct mf_kv_stats {
 // Bytes that mf_kv_new will allocate for these parameters; false with err when they make no sense or overflow.
 bool mf_kv_bytes(const mf_kv_params *params, size_t *bytes, mf_error *err);
 
-// The store, in the device's memory. NULL with err. A cell type other than F32 or F16 is refused by name.
+// The store, in the device's memory. NULL with err. Refused by name and value: another cell type, heads that it
+// can't hold.
 mf_kv *mf_kv_new(const mf_kv_params *params, mf_device *device, mf_error *err);
 void mf_kv_free(mf_kv *kv); // NULL is fine
 

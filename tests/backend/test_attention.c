@@ -13,6 +13,7 @@
 #include "backend/cpu/kernels.h"
 #include "base/half.h"
 #include "base/real.h"
+#include "kv/cells.h"
 
 typedef struct shape {
     mf_type type;
@@ -55,22 +56,30 @@ static float *draw_floats(scene *s, size_t n, float size) {
     return x;
 }
 
+// What the cache gives back of one head's channels: q8_0 by this test's own arithmetic, in double.
+static void round_cell(const shape *sh, float *x) {
+    for (int32_t d = 0; d < sh->head_dim && sh->type == MF_TYPE_F16; d++) x[d] = mf_f16_to_f32(mf_f32_to_f16(x[d]));
+    for (int32_t g = 0; g < sh->head_dim && sh->type == MF_TYPE_Q8_0; g += 32) {
+        float amax = 0;
+        for (int32_t d = g; d < g + 32; d++) amax = fabsf(x[d]) > amax ? fabsf(x[d]) : amax;
+        double scale = (double)mf_f16_to_f32(mf_f32_to_f16(amax / 127));
+        for (int32_t d = g; d < g + 32; d++) x[d] = (float)(scale * nearbyint((double)x[d] / scale));
+    }
+}
+
 static void store_cells(scene *s, const shape *sh) {
     size_t n = HEADS * (size_t)sh->head_dim;
     for (int32_t c = 0; c <= sh->last; c++) {
         float *k = s->k + (size_t)c * n, *v = s->v + (size_t)c * n;
         scalar()->kv_store(&s->kv, LAYER, s->table[c / MF_KV_BLOCK], c % MF_KV_BLOCK, k, v);
-        for (size_t i = 0; i < n && sh->type == MF_TYPE_F16; i++) {
-            k[i] = mf_f16_to_f32(mf_f32_to_f16(k[i]));
-            v[i] = mf_f16_to_f32(mf_f32_to_f16(v[i]));
-        }
+        for (size_t i = 0; i < n; i += (size_t)sh->head_dim) round_cell(sh, k + i), round_cell(sh, v + i);
     }
 }
 
 static void make_scene(scene *s, const shape *sh) {
     *s = (scene){.random = (uint64_t)sh->last * 1000 + (uint64_t)sh->head_dim};
     int32_t blocks = sh->last / MF_KV_BLOCK + 1;
-    size_t part = MF_KV_BLOCK * (size_t)sh->head_dim * (sh->type == MF_TYPE_F16 ? 2 : 4);
+    size_t part = mf_kv_half_bytes(sh->type, sh->head_dim);
     s->kv = (mf_kv_view){.type = sh->type,
                          .n_layer = LAYERS,
                          .n_head_kv = HEADS,
@@ -186,6 +195,8 @@ static void test_plain(void **state) {
             f16.type = MF_TYPE_F16;
             check_shape(&f32);
             check_shape(&f16);
+            f16.type = MF_TYPE_Q8_0;
+            if (mf_kv_width_fits(MF_TYPE_Q8_0, dims[d])) check_shape(&f16);
         }
 }
 
@@ -236,10 +247,39 @@ static void test_merge(void **state) {
     assert_float_equal(out[1], a[3] / a[1], 1e-5);
 }
 
+// The corners of q8_0 cells: nothing, scales too small for a half, values that have no scale.
+static void test_quantize(void **state) {
+    (void)state;
+    float x[32] = {0};
+    int8_t q[32];
+    assert_int_equal(mf_kv_quantize(x, q), 0);
+    x[3] = -254, x[4] = 1, x[5] = 3, x[6] = 254;
+    assert_int_equal(mf_kv_quantize(x, q), mf_f32_to_f16(2));
+    assert_int_equal(q[3], -127);
+    assert_int_equal(q[4], 0); // ties to even
+    assert_int_equal(q[5], 2);
+    assert_int_equal(q[6], 127);
+    x[3] = x[6] = 0, x[4] = 1e-6F, x[5] = 1e-7F;
+    assert_int_equal(mf_kv_quantize(x, q), 0); // the scale rounds to zero
+    assert_int_equal(q[4], 0);
+    x[4] = 1.3e-5F; // a subnormal scale that was rounded down: bytes end at 127
+    assert_int_equal(mf_kv_quantize(x, q), 2);
+    assert_int_equal(q[4], 109);
+    x[4] = 1.1e-5F;
+    assert_int_equal(mf_kv_quantize(x, q), 1);
+    assert_int_equal(q[4], 127);
+    const float none[] = {NAN, INFINITY, -INFINITY, 1e7F};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        x[9] = none[i];
+        assert_int_equal(mf_kv_quantize(x, q), 0x7e00);
+        assert_int_equal(q[4], 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plain),   cmocka_unit_test(test_causal_rows), cmocka_unit_test(test_window),
-        cmocka_unit_test(test_softcap), cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_softcap), cmocka_unit_test(test_merge),       cmocka_unit_test(test_quantize),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "checkkernels/checkkernels.h"
+#include "kv/cells.h"
 
 typedef struct shape {
     mf_type type;
@@ -32,7 +33,7 @@ static int32_t splits_of(int32_t cell) { return cell / MF_ATTENTION_SPLIT + 1; }
 // A cache whose blocks lie in random order, all NaN but for the cells of the sequence.
 static void make_cache(check *c, scene *s, const shape *sh) {
     int32_t n_blocks = sh->last / MF_KV_BLOCK + 1, head_dim = sh->head_dim;
-    size_t part = MF_KV_BLOCK * (size_t)head_dim * (sh->type == MF_TYPE_F16 ? 2 : 4);
+    size_t part = mf_kv_half_bytes(sh->type, head_dim);
     s->kv = (mf_kv_view){.type = sh->type,
                          .n_layer = LAYERS,
                          .n_head_kv = HEADS,
@@ -102,9 +103,8 @@ static float *run_piece(check *c, const mf_kernels *k, const mf_attention_piece 
 }
 
 static void describe(char *out, size_t size, const shape *s) {
-    snprintf(out, size, "%s, head_dim %d, group %d, %d rows, last cell %d, window %d, softcap %g, %s",
-             s->type == MF_TYPE_F16 ? "f16" : "f32", s->head_dim, s->n_group, s->n_rows, s->last, s->window,
-             (double)s->softcap, check_kind_name(s->kind));
+    snprintf(out, size, "%s, head_dim %d, group %d, %d rows, last cell %d, window %d, softcap %g, %s", mf_type_name(s->type),
+             s->head_dim, s->n_group, s->n_rows, s->last, s->window, (double)s->softcap, check_kind_name(s->kind));
 }
 
 // The first split alone or a few, then the others one by one, merged in order.
@@ -160,6 +160,7 @@ void check_attention(check *c) {
     if (!check_begin(c, "attention")) return;
     static const int32_t dims[] = {16, 64, 80, 96, 128, 256, 2, 30, 100};
     static const int32_t windows[] = {0, 0, 0, 1, 7, 64, 100, 513};
+    static const mf_type types[] = {MF_TYPE_F32, MF_TYPE_F16, MF_TYPE_Q8_0, MF_TYPE_Q8_0};
     enum {
         DIMS = sizeof dims / sizeof *dims,
         WINDOWS = sizeof windows / sizeof *windows,
@@ -168,7 +169,7 @@ void check_attention(check *c) {
     };
     for (int i = 0; i < (c->quick ? QUICK_SHAPES : SHAPES); i++) {
         shape sh = {
-            .type = check_below(c, 3) ? MF_TYPE_F16 : MF_TYPE_F32,
+            .type = types[check_below(c, 4)],
             .head_dim = dims[i % DIMS],
             .n_group = 1 + check_below(c, 8),
             .n_rows = 1 + check_below(c, MF_ATTENTION_ROWS),
@@ -177,6 +178,7 @@ void check_attention(check *c) {
             .softcap = check_below(c, 4) ? 0.0f : 30.0f,
             .kind = check_below(c, 2) ? CHECK_PLAIN : (check_kind)check_below(c, CHECK_KINDS),
         };
+        if (!mf_kv_width_fits(sh.type, sh.head_dim)) sh.type = MF_TYPE_F16;
         if (sh.head_dim * sh.n_group * sh.n_rows > 2048) sh.last %= 400;
         check_shape(c, &sh);
     }
@@ -198,8 +200,7 @@ static void run_bench(void *arg) {
 static void bench_shape(check *c, const char *name, mf_type type, int32_t head_dim, int32_t n_group, int32_t n_rows,
                         int32_t cells) {
     int32_t n_blocks = cells / MF_KV_BLOCK, table[64], cell[MF_ATTENTION_ROWS];
-    size_t cell_bytes = type == MF_TYPE_F16 ? 2 : 4, part = MF_KV_BLOCK * (size_t)head_dim * cell_bytes,
-           cache = (size_t)1 << 26;
+    size_t part = mf_kv_half_bytes(type, head_dim), cache = (size_t)1 << 26;
     mf_kv_view kv = {.type = type,
                      .n_head_kv = 1,
                      .head_dim = head_dim,
@@ -232,8 +233,8 @@ static void bench_shape(check *c, const char *name, mf_type type, int32_t head_d
     double seconds = check_time(run_bench, &bench);
     double products = (double)head_dim * (double)cells;
     printf("  attention %-7s %s, head_dim %3d, group %d, %5d cells: %7.1f GFLOP/s, %6.2f GB/s of cells\n", name,
-           type == MF_TYPE_F16 ? "f16" : "f32", head_dim, n_group, cells, 4 * (double)queries * products / seconds * 1e-9,
-           2 * products * (double)cell_bytes / seconds * 1e-9);
+           mf_type_name(type), head_dim, n_group, cells, 4 * (double)queries * products / seconds * 1e-9,
+           2 * (double)part * (double)n_blocks / seconds * 1e-9);
     check_free_buffers(c);
 }
 
@@ -243,8 +244,10 @@ void bench_attention(check *c) {
     static const int32_t dims[] = {64, 128, 256};
     for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
         for (size_t d = 0; d < sizeof dims / sizeof *dims; d++) {
-            bench_shape(c, "prefill", MF_TYPE_F16, dims[d], groups[g], MF_ATTENTION_ROWS, 512);
-            bench_shape(c, "decode", MF_TYPE_F16, dims[d], groups[g], 1, 4096);
+            for (int t = 0; t < 2; t++) {
+                bench_shape(c, "prefill", t ? MF_TYPE_Q8_0 : MF_TYPE_F16, dims[d], groups[g], MF_ATTENTION_ROWS, 512);
+                bench_shape(c, "decode", t ? MF_TYPE_Q8_0 : MF_TYPE_F16, dims[d], groups[g], 1, 4096);
+            }
         }
     }
     check_end(c);

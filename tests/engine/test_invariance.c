@@ -49,11 +49,11 @@ static void compare(const trace *want, const trace *got, const char *model, cons
 #endif
 
 // Every setting on one kernel row against one thread, whole batch, alone, unfused, on the scalar row.
-static void matrix(const char *model, const char *row, bool whole, const char *ids_name) {
+static void matrix(const char *model, const char *row, mf_type cells, bool whole, const char *ids_name) {
     static const int32_t batches[] = {1, 7, 64, 512};
     whole = whole && !SANITIZED;
     int32_t ids[MOST_ROWS], n = load_ids(ids_name, ids);
-    setup base = {"scalar", 1, 512, false, 0, MF_TYPE_F16};
+    setup base = {"scalar", 1, 512, false, 0, cells};
     trace want, got;
     fixture f;
     open_model(&f, model, base.row, base.n_threads);
@@ -65,12 +65,12 @@ static void matrix(const char *model, const char *row, bool whole, const char *i
         for (size_t b = 0; b < sizeof batches / sizeof batches[0]; b++)
             for (int others = 0; others < 2; others++) {
                 if (!whole && threads + (int)b + others != 3) continue;
-                setup how = {row, threads, batches[b], others, MF_FUSE_ALL, MF_TYPE_F16};
+                setup how = {row, threads, batches[b], others, MF_FUSE_ALL, cells};
                 run(&f, &how, ids, n, &got);
                 compare(&want, &got, model, &how);
             }
         for (unsigned fuse = 0; fuse < MF_FUSE_ALL && threads == 2; fuse = fuse ? fuse * 2 : 1) {
-            setup how = {row, threads, 64, false, fuse, MF_TYPE_F16};
+            setup how = {row, threads, 64, false, fuse, cells};
             run(&f, &how, ids, n, &got);
             compare(&want, &got, model, &how);
         }
@@ -83,15 +83,18 @@ static void each_row(const char *ids_name) {
         if (!(*k)->usable(mf_cpu_features_get())) continue;
         bool scalar = strcmp((*k)->name, "scalar") == 0;
         for (size_t m = 0; m < GOLDEN_MODELS; m += SANITIZED ? 2 : 1)
-            matrix(golden_models[m], (*k)->name, !scalar, ids_name);
+            matrix(golden_models[m], (*k)->name, MF_TYPE_F16, !scalar, ids_name);
+        for (size_t m = 0; m < GOLDEN_MODELS; m++)
+            if (golden_wide(golden_models[m])) matrix(golden_models[m], (*k)->name, MF_TYPE_Q8_0, false, ids_name);
     }
 }
 
 static void short_prompt(void **state) { (void)state, each_row("short"); }
 static void long_prompt(void **state) {
     (void)state;
-    matrix("llama-mix", NULL, true, "long");
-    matrix("qwen2-mix", NULL, true, "long");
+    matrix("llama-mix", NULL, MF_TYPE_F16, true, "long");
+    matrix("qwen2-mix", NULL, MF_TYPE_F16, true, "long");
+    matrix("qwen2-mix", NULL, MF_TYPE_Q8_0, true, "long");
 }
 
 // With MINFER_GOLDEN_WRITE the file is written.

@@ -48,6 +48,10 @@ static void layout(void **state) {
     assert_int_equal(v->head_stride, 2 * v->v_offset);
     assert_int_equal(mf_kv_free_blocks(kv), 10);
     mf_kv_free(kv);
+    mf_kv_params bytes8 = small;
+    bytes8.type = MF_TYPE_Q8_0, bytes8.head_dim = 64;
+    assert_true(mf_kv_bytes(&bytes8, &bytes, &err));
+    assert_int_equal(bytes, 10 * MF_KV_BLOCK * 2 * 3 * 2 * (64 + 2 * 2)); // a byte a channel, a half for each 32
 }
 
 static void refusals(void **state) {
@@ -58,6 +62,9 @@ static void refusals(void **state) {
     p.type = MF_TYPE_Q4_0;
     assert_null(mf_kv_new(&p, &memory, &err));
     assert_non_null(strstr(err.text, "Q4_0"));
+    p = small, p.type = MF_TYPE_Q8_0, p.head_dim = 80;
+    assert_null(mf_kv_new(&p, &memory, &err));
+    assert_non_null(strstr(err.text, "multiple of 32 channels, not of 80"));
     p = small, p.n_cells = 0;
     assert_false(mf_kv_bytes(&p, &bytes, &err));
     assert_int_equal(err.code, MF_ERR_ARGUMENT);

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/fma.h"
-#include "base/half.h"
 #include "base/real.h"
 
 void mf_attention_merge(float *a, const float *b, int32_t head_dim) {
@@ -30,19 +29,15 @@ size_t mf_attention_scratch_floats(int32_t n_group, int32_t head_dim) {
     return mf_attention_layout_of((size_t)n_group * MF_ATTENTION_ROWS, head_dim).total + MF_LANES;
 }
 
-static float get_cell(const uint8_t *part, mf_type type, size_t index) {
-    return type == MF_TYPE_F16 ? mf_f16_to_f32(((const uint16_t *)part)[index]) : ((const float *)part)[index];
-}
-
 // t * tanh(s / t)
 static float softcapped(float s, float t) {
     float u = s / t;
     return t * (1.0f - 2.0f / (mf_exp(2.0f * u) + 1.0f));
 }
 
-// One split of one query vector, already scaled. score: 256 floats; state: where M, L and O of this split go.
+// One split of one query vector, already scaled. score: 256 floats; cell: head_dim; state: where M, L and O of this split go.
 static void attend_split(const mf_attention_piece *p, const float *q, int32_t split, mf_cell_range range, float *score,
-                         float *state) {
+                         float *cell, float *state) {
     const mf_kv_view *kv = p->kv;
     int32_t head_dim = kv->head_dim;
     const int32_t *table = p->table + (int64_t)split * (MF_ATTENTION_SPLIT / MF_KV_BLOCK);
@@ -51,8 +46,8 @@ static void attend_split(const mf_attention_piece *p, const float *q, int32_t sp
     for (int32_t c = range.begin; c < range.end; c++) {
         const uint8_t *part = mf_kv_part(kv, p->layer, table[c / MF_KV_BLOCK], p->kv_head);
         float s = 0.0f;
-        for (int32_t d = 0; d < head_dim; d++)
-            s = mf_fma(q[d], get_cell(part, kv->type, mf_kv_k_index(head_dim, c % MF_KV_BLOCK, d)), s);
+        mf_kv_read_k(kv, part, c % MF_KV_BLOCK, cell);
+        for (int32_t d = 0; d < head_dim; d++) s = mf_fma(q[d], cell[d], s);
         score[c] = p->softcap > 0.0f ? softcapped(s, p->softcap) : s;
         largest[c % MF_LANES] = mf_larger(score[c], largest[c % MF_LANES]);
     }
@@ -60,11 +55,10 @@ static void attend_split(const mf_attention_piece *p, const float *q, int32_t sp
     float *o = state + 2;
     for (int32_t d = 0; d < head_dim; d++) o[d] = 0.0f;
     for (int32_t c = range.begin; c < range.end; c++) {
-        const uint8_t *v = mf_kv_part(kv, p->layer, table[c / MF_KV_BLOCK], p->kv_head) + kv->v_offset;
-        size_t first = (size_t)(c % MF_KV_BLOCK) * (size_t)head_dim;
         float w = mf_exp(score[c] - m);
+        mf_kv_read_v(kv, mf_kv_part(kv, p->layer, table[c / MF_KV_BLOCK], p->kv_head), c % MF_KV_BLOCK, cell);
         l[c % MF_LANES] = l[c % MF_LANES] + w;
-        for (int32_t d = 0; d < head_dim; d++) o[d] = mf_fma(w, get_cell(v, kv->type, first + (size_t)d), o[d]);
+        for (int32_t d = 0; d < head_dim; d++) o[d] = mf_fma(w, cell[d], o[d]);
     }
     state[0] = m;
     state[1] = mf_fold_sum(l);
@@ -72,7 +66,7 @@ static void attend_split(const mf_attention_piece *p, const float *q, int32_t sp
 
 void mf_attention_scalar(const mf_attention_piece *p) {
     int32_t head_dim = p->kv->head_dim;
-    float *q = p->scratch, *score = q + head_dim, *split_state = score + MF_ATTENTION_SPLIT;
+    float *q = p->scratch, *score = q + head_dim, *cell = score + MF_ATTENTION_SPLIT, *split_state = cell + head_dim;
     for (int32_t r = 0; r < p->n_rows; r++) {
         for (int32_t g = 0; g < p->n_group; g++) {
             const float *src = p->q + (size_t)r * p->q_stride + (size_t)g * (size_t)head_dim;
@@ -82,7 +76,7 @@ void mf_attention_scalar(const mf_attention_piece *p) {
             for (int32_t split = p->split0; split < p->split1; split++) {
                 mf_cell_range range = mf_attention_cells(p, r, split);
                 if (range.begin >= range.end) continue;
-                attend_split(p, q, split, range, score, split_state);
+                attend_split(p, q, split, range, score, cell, split_state);
                 mf_attention_merge(state, split_state, head_dim);
             }
         }

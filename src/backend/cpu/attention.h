@@ -4,6 +4,7 @@
 
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/vector.h"
+#include "kv/cells.h"
 
 // Cells of a split, counted from its first: [begin, end). Empty when begin >= end.
 typedef struct mf_cell_range {
@@ -22,18 +23,6 @@ static inline mf_cell_range mf_attention_cells(const mf_attention_piece *p, int3
                                                                        : end)};
 }
 
-// The part of one (layer, block, head): K, with V at kv->v_offset.
-static inline uint8_t *mf_kv_part(const mf_kv_view *kv, int32_t layer, int32_t block, int32_t head) {
-    return kv->base + (size_t)layer * kv->layer_stride + (size_t)block * kv->block_stride + (size_t)head * kv->head_stride;
-}
-
-static inline size_t mf_kv_cell_bytes(const mf_kv_view *kv) { return kv->type == MF_TYPE_F16 ? 2 : 4; }
-
-// The element of channel d of `slot` in K, counted from the start of the part; in V it is slot * head_dim + d.
-static inline size_t mf_kv_k_index(int32_t head_dim, int32_t slot, int32_t d) {
-    return ((size_t)(slot / MF_KV_LANES) * (size_t)head_dim + (size_t)d) * MF_KV_LANES + (size_t)(slot % MF_KV_LANES);
-}
-
 // Floats of an attention state: M, L, then O.
 static inline size_t mf_attention_state_floats(int32_t head_dim) { return (size_t)head_dim + 2; }
 
@@ -46,6 +35,7 @@ typedef struct mf_attention_layout {
     size_t result;        // [queries][result_stride]: o of a split
     size_t largest, sum;  // [queries]: m and l of a split
     size_t cells;         // [64][result_stride]: K or V as floats
+    size_t scales;        // [head_dim / 32][64]: the scales of a block's K or V as floats
     size_t total;
 } mf_attention_layout;
 
@@ -60,7 +50,8 @@ static inline mf_attention_layout mf_attention_layout_of(size_t queries, int32_t
     l.largest = l.result + queries * l.result_stride;
     l.sum = l.largest + mf_whole_lanes(queries);
     l.cells = l.sum + mf_whole_lanes(queries);
-    l.total = l.cells + MF_KV_BLOCK * l.result_stride;
+    l.scales = l.cells + MF_KV_BLOCK * l.result_stride;
+    l.total = l.scales + MF_KV_BLOCK * ((size_t)head_dim / MF_KV_GROUP);
     return l;
 }
 

@@ -8,25 +8,45 @@ typedef struct attention_work {
     const mf_kv_view *kv;
     int32_t head_dim, queries;
     size_t result_stride;
-    float *query, *score, *result, *largest, *sum, *cells;
+    float *query, *score, *result, *largest, *sum, *cells, *scales;
     mf_cell_range range[MF_ATTENTION_ROWS]; // of the split at hand
 } attention_work;
 
-// Sixteens of cells or channels as floats or halves: number i of column s begins at element s * next + i * step.
+// How numbers stand in memory. Bytes have scales: in K one for each lane (cell) and 32 channels, in V one for each cell and two columns.
+typedef enum form {
+    FLOATS,
+    HALVES,
+    BYTES_OF_K,
+    BYTES_OF_V
+} form;
+
+// Sixteens of cells or channels: number i of column s begins at element s * next + i * step.
 typedef struct sixteens {
     const void *at;
     size_t step, next;
-    bool half;
-    ptrdiff_t ahead; // bytes to what is read after these, which halves ask for as they go: a long context comes from memory
+    form form;
+    ptrdiff_t ahead; // bytes to what is read after these, which is asked for along the way: a long context comes from memory
+    const float *scale; // of bytes; K: [channels / 32][64], from the first column's; V: [columns / 2][64], from number 0's
 } sixteens;
 
-LANES_INLINE lanes load_sixteen(const void *at, size_t index, bool half) {
-    return half ? lanes_load_f16((const uint16_t *)at + index) : lanes_load((const float *)at + index);
+LANES_INLINE lanes load_sixteen(const sixteens *a, size_t index, form form, int32_t column, int32_t i) {
+    if (form == FLOATS) return lanes_load((const float *)a->at + index);
+    if (form == HALVES) return lanes_load_f16((const uint16_t *)a->at + index);
+    lanes scale = form == BYTES_OF_K ? lanes_load(a->scale + i / MF_KV_GROUP * MF_KV_BLOCK + column * MF_LANES)
+                                     : lanes_set1(a->scale[column / 2 * MF_KV_BLOCK + i]);
+    return lanes_mul(lanes_load_i8((const int8_t *)a->at + index), scale);
+}
+
+// Asks for what stands `ahead` of a sixteen, once for each line of 64 bytes or, of halves, twice.
+LANES_INLINE void prefetch_sixteen(const sixteens *a, size_t index, form form, int32_t column, int32_t i) {
+    if (form == HALVES) __builtin_prefetch((const char *)((const uint16_t *)a->at + index) + a->ahead, 0, 2);
+    if (form == BYTES_OF_K && i % 4 == 0) __builtin_prefetch((const char *)a->at + index + a->ahead, 0, 2);
+    if (form == BYTES_OF_V && column % 4 == 0) __builtin_prefetch((const char *)a->at + index + a->ahead, 0, 2);
 }
 
 // n query vectors against `width` columns of `count` sixteens: sum[q] = fma(w[q][i], a[i], sum[q]), i ascending; from +0 unless
 // `resume`. The accumulators of column s of vector q are at sum + q * sum_stride + 16 s.
-LANES_INLINE void accumulate_block(int n, int width, bool half, const sixteens *a, int32_t column, int32_t count,
+LANES_INLINE void accumulate_block(int n, int width, form form, const sixteens *a, int32_t column, int32_t count,
                                    const float *w, size_t w_stride, float *sum, size_t sum_stride, bool resume) {
     lanes l[LANES_BLOCK];
     size_t index = (size_t)column * a->next;
@@ -38,9 +58,8 @@ LANES_INLINE void accumulate_block(int n, int width, bool half, const sixteens *
         lanes x[4];
         LANES_UNROLL
         for (int s = 0; s < width; s++) {
-            x[s] = load_sixteen(a->at, index + (size_t)s * a->next, half);
-            if (half)
-                __builtin_prefetch((const char *)((const uint16_t *)a->at + index + (size_t)s * a->next) + a->ahead, 0, 2);
+            x[s] = load_sixteen(a, index + (size_t)s * a->next, form, column + s, i);
+            prefetch_sixteen(a, index + (size_t)s * a->next, form, column + s, i);
         }
         LANES_UNROLL
         for (int j = 0; j < n * width; j++)
@@ -51,25 +70,31 @@ LANES_INLINE void accumulate_block(int n, int width, bool half, const sixteens *
 }
 
 // The same over all columns, as many at a time as the registers hold: one query vector alone would wait for its additions.
-LANES_INLINE void accumulate_columns(int n, bool half, const sixteens *a, int32_t columns, int32_t count, const float *w,
+LANES_INLINE void accumulate_columns(int n, form form, const sixteens *a, int32_t columns, int32_t count, const float *w,
                                      size_t w_stride, float *sum, size_t sum_stride, bool resume) {
     const int width = LANES_BLOCK >= 4 * n ? 4 : LANES_BLOCK >= 2 * n ? 2 : 1;
     int32_t c = 0;
     for (; c + width <= columns; c += width)
-        accumulate_block(n, width, half, a, c, count, w, w_stride, sum, sum_stride, resume);
+        accumulate_block(n, width, form, a, c, count, w, w_stride, sum, sum_stride, resume);
     if (width > 1)
-        for (; c < columns; c++) accumulate_block(n, 1, half, a, c, count, w, w_stride, sum, sum_stride, resume);
+        for (; c < columns; c++) accumulate_block(n, 1, form, a, c, count, w, w_stride, sum, sum_stride, resume);
 }
 
 // The same for any n up to LANES_BLOCK.
 static void accumulate(int32_t n, const sixteens *a, int32_t columns, int32_t count, const float *w, size_t w_stride,
                        float *sum, size_t sum_stride, bool resume) {
-#define CASE(N)                                                                                    \
-    case N:                                                                                        \
-        if (a->half)                                                                               \
-            accumulate_columns(N, true, a, columns, count, w, w_stride, sum, sum_stride, resume);  \
-        else                                                                                       \
-            accumulate_columns(N, false, a, columns, count, w, w_stride, sum, sum_stride, resume); \
+#define FORM(N, FORM_)                                                                         \
+    case FORM_:                                                                                \
+        accumulate_columns(N, FORM_, a, columns, count, w, w_stride, sum, sum_stride, resume); \
+        break;
+#define CASE(N)                 \
+    case N:                     \
+        switch (a->form) {      \
+            FORM(N, FLOATS)     \
+            FORM(N, HALVES)     \
+            FORM(N, BYTES_OF_K) \
+            FORM(N, BYTES_OF_V) \
+        }                       \
         break;
     switch (n) {
         CASE(1)
@@ -90,18 +115,39 @@ static void accumulate(int32_t n, const sixteens *a, int32_t columns, int32_t co
 #endif
     }
 #undef CASE
+#undef FORM
 }
 
 // Up to two passes over cells in place cost less than converting them first (measured with 1 to 8 heads a group).
 static bool few(mf_cell_range queries) { return queries.end - queries.begin <= 2 * LANES_BLOCK; }
 
-static void load_cells(const attention_work *w, const uint8_t *from, size_t first, int32_t n, float *to) {
-    if (w->kv->type == MF_TYPE_F16) {
-        const uint16_t *half = (const uint16_t *)from + first;
-        for (int32_t i = 0; i < n; i += MF_LANES) lanes_store(to + i, lanes_load_f16(half + i));
-    } else {
-        memcpy(to, (const float *)from + first, (size_t)n * sizeof *to);
-    }
+static form form_of(const attention_work *w, form bytes) {
+    return w->kv->type == MF_TYPE_F32 ? FLOATS : w->kv->type == MF_TYPE_F16 ? HALVES : bytes;
+}
+
+// The scales of a block's K or V, as floats.
+static const float *load_scales(const attention_work *w, const uint8_t *half) {
+    int32_t n = (int32_t)mf_kv_n_scales(w->kv->type, w->head_dim);
+    const uint16_t *from = mf_kv_scales(w->kv, half);
+    for (int32_t i = 0; i < n; i += MF_LANES) lanes_store(w->scales + i, lanes_load_f16(from + i));
+    return w->scales;
+}
+
+// Column c of a block's K as floats.
+LANES_INLINE void load_k_form(const attention_work *w, const sixteens *k, form form, int32_t c) {
+    size_t index = (size_t)c * k->next;
+    float *to = w->cells;
+    for (int32_t d = 0; d < w->head_dim; d++, index += MF_LANES, to += MF_LANES)
+        lanes_store(to, load_sixteen(k, index, form, c, d));
+}
+
+static void load_k(const attention_work *w, const sixteens *k, int32_t c) {
+    if (k->form == FLOATS)
+        load_k_form(w, k, FLOATS, c);
+    else if (k->form == HALVES)
+        load_k_form(w, k, HALVES, c);
+    else
+        load_k_form(w, k, BYTES_OF_K, c);
 }
 
 static const uint8_t *block_part(const attention_work *w, int32_t split, int32_t cell) {
@@ -164,17 +210,18 @@ static void scores(const attention_work *w, int32_t split) {
     for (int32_t block = 0; block < MF_ATTENTION_SPLIT; block += MF_KV_BLOCK) {
         seen s = seen_of(w, (mf_cell_range){block, block + MF_KV_BLOCK});
         if (s.queries.end == 0) continue;
-        const uint8_t *k = block_part(w, split, block);
+        const uint8_t *part = block_part(w, split, block);
         int32_t first = (s.cells.begin - block) / MF_KV_LANES, behind = (s.cells.end - 1 - block) / MF_KV_LANES + 1;
+        sixteens k = {part, MF_KV_LANES, column, form_of(w, BYTES_OF_K), next_block(w, split, block), load_scales(w, part)};
         if (few(s.queries)) {
-            sixteens cells = {k + (size_t)first * column * mf_kv_cell_bytes(w->kv), MF_KV_LANES, column,
-                              w->kv->type == MF_TYPE_F16, next_block(w, split, block)};
-            score_cells(w, s.queries, &cells, block + first * MF_KV_LANES, behind - first);
+            k.at = part + (size_t)first * column * mf_kv_element_bytes(w->kv->type);
+            k.scale += first * MF_KV_LANES;
+            score_cells(w, s.queries, &k, block + first * MF_KV_LANES, behind - first);
             continue;
         }
         for (int32_t c = first; c < behind; c++) {
-            load_cells(w, k, (size_t)c * column, w->head_dim * MF_KV_LANES, w->cells);
-            sixteens cells = {w->cells, MF_KV_LANES, column, false, 0};
+            load_k(w, &k, c);
+            sixteens cells = {w->cells, MF_KV_LANES, column, FLOATS, 0, NULL};
             score_cells(w, s.queries, &cells, block + c * MF_KV_LANES, 1);
         }
     }
@@ -221,7 +268,9 @@ typedef struct values {
 static void weigh(const attention_work *w, int32_t q, int32_t n, mf_cell_range cells, const values *from) {
     if (cells.begin >= cells.end) return;
     sixteens v = from->v;
-    v.at = (const uint8_t *)v.at + (size_t)(cells.begin - from->block.begin) * v.step * (v.half ? 2 : 4);
+    int32_t skip = cells.begin - from->block.begin;
+    v.at = (const uint8_t *)v.at + (size_t)skip * v.step * (v.form == FLOATS ? 4 : v.form == HALVES ? 2 : 1);
+    if (v.form == BYTES_OF_V) v.scale += skip;
     accumulate(n, &v, from->columns, cells.end - cells.begin, w->score + (size_t)q * MF_SCORE_STRIDE + cells.begin,
                MF_SCORE_STRIDE, w->result + (size_t)q * w->result_stride + from->channel, w->result_stride, true);
 }
@@ -242,23 +291,33 @@ static void weigh_block(const attention_work *w, int32_t q, int32_t n, const val
     weigh_singly(w, q, n, (mf_cell_range){all.end, from->block.end}, from);
 }
 
-// Cells [first, first + n) of V in a block as [columns of 16 channels][64 cells][16].
-static void load_columns(const attention_work *w, const uint8_t *v, int32_t first, int32_t n) {
+// Cells [first, first + n) of a block's V as [columns of 16 channels][64 cells][16].
+LANES_INLINE void load_v_form(const attention_work *w, const sixteens *v, form form, int32_t first, int32_t n) {
     int32_t head_dim = w->head_dim, whole = head_dim / MF_LANES * MF_LANES;
     for (int32_t c = first; c < first + n; c++) {
         size_t cell = (size_t)c * (size_t)head_dim;
         float *to = w->cells + c * MF_LANES;
-        for (int32_t d = 0; d < whole; d += MF_LANES) load_cells(w, v, cell + (size_t)d, MF_LANES, to + d * MF_KV_BLOCK);
+        for (int32_t d = 0; d < whole; d += MF_LANES)
+            lanes_store(to + d * MF_KV_BLOCK, load_sixteen(v, cell + (size_t)d, form, d / MF_LANES, c));
         if (whole == head_dim) continue;
         to += whole * MF_KV_BLOCK;
-        if (w->kv->type == MF_TYPE_F16) {
+        if (form == HALVES) {
             uint16_t rest[MF_LANES] = {0};
-            memcpy(rest, (const uint16_t *)v + cell + whole, (size_t)(head_dim - whole) * sizeof *rest);
+            memcpy(rest, (const uint16_t *)v->at + cell + whole, (size_t)(head_dim - whole) * sizeof *rest);
             lanes_store(to, lanes_load_f16(rest));
         } else {
-            lanes_store(to, lanes_load_part((const float *)v + cell + whole, head_dim - whole));
+            lanes_store(to, lanes_load_part((const float *)v->at + cell + whole, head_dim - whole));
         }
     }
+}
+
+static void load_v(const attention_work *w, const sixteens *v, int32_t first, int32_t n) {
+    if (v->form == FLOATS)
+        load_v_form(w, v, FLOATS, first, n);
+    else if (v->form == HALVES)
+        load_v_form(w, v, HALVES, first, n);
+    else
+        load_v_form(w, v, BYTES_OF_V, first, n);
 }
 
 static void weigh_queries(const attention_work *w, mf_cell_range queries, const values *from) {
@@ -274,16 +333,18 @@ static void results(const attention_work *w, int32_t split) {
         values from = {.block = {cell, cell + MF_KV_BLOCK}, .columns = columns};
         seen s = seen_of(w, from.block);
         if (s.queries.end == 0) continue;
-        const uint8_t *v = block_part(w, split, cell) + w->kv->v_offset;
+        const uint8_t *half = block_part(w, split, cell) + w->kv->v_offset;
+        sixteens v = {
+            half, (size_t)w->head_dim, MF_LANES, form_of(w, BYTES_OF_V), next_block(w, split, cell), load_scales(w, half)};
         if (few(s.queries) && w->head_dim % MF_LANES == 0) {
-            from.v = (sixteens){v, (size_t)w->head_dim, MF_LANES, w->kv->type == MF_TYPE_F16, next_block(w, split, cell)};
+            from.v = v;
             weigh_queries(w, s.queries, &from);
             continue;
         }
-        load_columns(w, v, s.cells.begin - cell, s.cells.end - s.cells.begin);
+        load_v(w, &v, s.cells.begin - cell, s.cells.end - s.cells.begin);
         from.columns = 1;
         for (int32_t c = 0; c < columns; c++, from.channel += MF_LANES) {
-            from.v = (sixteens){w->cells + c * MF_LANES * MF_KV_BLOCK, MF_LANES, 0, false, 0};
+            from.v = (sixteens){w->cells + c * MF_LANES * MF_KV_BLOCK, MF_LANES, 0, FLOATS, 0, NULL};
             weigh_queries(w, s.queries, &from);
         }
     }
@@ -346,7 +407,8 @@ static void vector_attention(const mf_attention_piece *p) {
                         .result = scratch + layout.result,
                         .largest = scratch + layout.largest,
                         .sum = scratch + layout.sum,
-                        .cells = scratch + layout.cells};
+                        .cells = scratch + layout.cells,
+                        .scales = scratch + layout.scales};
     for (int32_t r = 0; r < p->n_rows; r++) {
         int64_t n = (int64_t)p->n_group * head_dim;
         vector_scale(p->q + (size_t)r * p->q_stride, p->scale, w.query + (int64_t)r * n, n);

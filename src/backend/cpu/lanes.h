@@ -13,6 +13,7 @@
 //   lanes_store(p, v)
 //   lanes_store_part(p, v, n)
 //   lanes_load_f16(p)        16 IEEE halves
+//   lanes_load_i8(p)         16 signed bytes
 //   lanes_store_f16(p, v)    rounds to nearest even (what mf_f32_to_f16 does)
 //   lanes_load_pairs(p, v)   v[0] = p[0], p[2], … p[30]; v[1] = p[1], p[3], … p[31]
 //   lanes_store_pairs(p, v)  the inverse

@@ -3,7 +3,7 @@
 
 #pragma GCC diagnostic error "-Wswitch"
 
-static bool cell_type(mf_type type) { return type == MF_TYPE_F32 || type == MF_TYPE_F16; }
+static bool cell_type(mf_type type) { return type == MF_TYPE_F32 || type == MF_TYPE_F16 || type == MF_TYPE_Q8_0; }
 
 static bool decodable(mf_type type) {
     const mf_type_info *info = mf_type_info_of(type);

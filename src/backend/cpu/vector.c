@@ -7,7 +7,6 @@
 #include "backend/cpu/attention.h"
 #include "backend/cpu/rows.h"
 #include "base/fma.h"
-#include "base/half.h"
 #include "base/real.h"
 
 static void rms_norm_scalar(const float *x, const float *w, float *out, int64_t n, float eps) {
@@ -81,27 +80,14 @@ static void rope_scalar(const float *x, const float *table, float *out, int32_t 
     }
 }
 
-static void put_cell(void *part, mf_type type, size_t index, float value) {
-    if (type == MF_TYPE_F16)
-        ((uint16_t *)part)[index] = mf_f32_to_f16(value);
-    else
-        ((float *)part)[index] = value;
-}
-
 static void kv_store_scalar(const mf_kv_view *kv, int32_t layer, int32_t block, int32_t slot, const float *k,
                             const float *v) {
     int32_t n = kv->head_dim;
     for (int32_t h = 0; h < kv->n_head_kv; h++, k += n, v += n) {
         uint8_t *part = mf_kv_part(kv, layer, block, h);
-        for (int32_t d = 0; d < n; d++) {
-            put_cell(part, kv->type, mf_kv_k_index(n, slot, d), k[d]);
-            put_cell(part + kv->v_offset, kv->type, (size_t)slot * (size_t)n + (size_t)d, v[d]);
-        }
+        mf_kv_write_k(kv, part, slot, k);
+        mf_kv_write_v(kv, part, slot, v);
     }
-}
-
-static void exp_minus_scalar(const float *x, float m, float *out, int64_t n) {
-    for (int64_t i = 0; i < n; i++) out[i] = mf_exp(x[i] - m);
 }
 
 void mf_vector_scalar(mf_kernels *k) {
@@ -116,6 +102,4 @@ void mf_vector_scalar(mf_kernels *k) {
     k->rope = rope_scalar;
     k->kv_store = kv_store_scalar;
     k->attention = mf_attention_scalar;
-    k->exp_minus = exp_minus_scalar;
-    k->max = max_scalar;
 }

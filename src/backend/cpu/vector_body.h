@@ -6,6 +6,7 @@
 #include "backend/cpu/attention.h"
 #include "backend/cpu/lanes_math.h"
 #include "backend/cpu/rows.h"
+#include "base/half.h"
 
 // out[i] = f(a[i], …) over whole lanes, then the rest; EXPRESSION is over x (and y), lanes of a (and b). An output may be one of
 // the inputs.
@@ -52,11 +53,6 @@ static void vector_gelu(const float *a, float *out, int64_t n) { LANES_MAP1(a, o
 
 static void vector_swiglu(const float *gate, const float *up, float *out, int64_t n) {
     LANES_MAP2(gate, up, out, n, lanes_mul(lanes_silu(x), y));
-}
-
-static void vector_exp_minus(const float *a, float m, float *out, int64_t n) {
-    lanes largest = lanes_set1(m);
-    LANES_MAP1(a, out, n, lanes_exp(lanes_sub(x, largest)));
 }
 
 static void vector_rms_norm(const float *a, const float *w, float *out, int64_t n, float eps) {
@@ -167,6 +163,44 @@ static void vector_rope(const float *a, const float *table, float *out, int32_t 
                (size_t)(head_dim - n_dims) * sizeof *a);
 }
 
+// mf_kv_quantize over lanes.
+LANES_INLINE uint16_t quantize_group(const float *x, int8_t *q) {
+    lanes largest = lanes_set1(0.0f), none = largest; // none: NaN where a value is not finite
+    for (int i = 0; i < MF_KV_GROUP; i += MF_LANES) {
+        lanes v = lanes_load(x + i);
+        largest = lanes_max(lanes_max(v, lanes_neg(v)), largest);
+        none = lanes_add(none, lanes_sub(v, v));
+    }
+    float amax = lanes_fold_max(largest), missing = lanes_fold_sum(none);
+    uint16_t d = mf_f32_to_f16(amax / 127);
+    memset(q, 0, MF_KV_GROUP);
+    if (missing != missing || d >= 0x7c00) return 0x7e00;
+    if (d == 0) return 0;
+    lanes id = lanes_set1(1 / mf_f16_to_f32(d)), round = lanes_set1(0x1.8p23f), most = lanes_set1(127.0f);
+    float r[MF_KV_GROUP];
+    for (int i = 0; i < MF_KV_GROUP; i += MF_LANES) {
+        lanes v = lanes_sub(lanes_add(lanes_mul(lanes_load(x + i), id), round), round);
+        v = lanes_max(lanes_neg(lanes_max(lanes_neg(v), lanes_neg(most))), lanes_neg(most));
+        lanes_store(r + i, v);
+    }
+    for (int i = 0; i < MF_KV_GROUP; i++) q[i] = (int8_t)r[i];
+    return d;
+}
+
+// One head's cell as bytes.
+LANES_INLINE void store_channels_q8(const mf_kv_view *kv, uint8_t *part, int32_t slot, const float *k, const float *v) {
+    int32_t n = kv->head_dim;
+    int8_t *k_cell = (int8_t *)part + mf_kv_k_index(n, slot, 0);
+    int8_t *v_cell = (int8_t *)(part + kv->v_offset) + (size_t)slot * (size_t)n;
+    uint16_t *k_scale = mf_kv_scales(kv, part), *v_scale = mf_kv_scales(kv, part + kv->v_offset);
+    for (int32_t d = 0; d < n; d += MF_KV_GROUP) {
+        int8_t q[MF_KV_GROUP];
+        k_scale[mf_kv_scale_index(slot, d)] = quantize_group(k + d, q);
+        v_scale[mf_kv_scale_index(slot, d)] = quantize_group(v + d, v_cell + d);
+        for (int32_t i = 0; i < MF_KV_GROUP; i++) k_cell[(d + i) * MF_KV_LANES] = q[i];
+    }
+}
+
 // n <= 16 channels of one head's cell. K's stand 16 elements apart, V's side by side.
 LANES_INLINE void store_channels_f16(uint16_t *k_cell, uint16_t *v_cell, const float *k, const float *v, int32_t n) {
     uint16_t k_half[MF_LANES], v_half[MF_LANES];
@@ -183,7 +217,9 @@ static void vector_kv_store(const mf_kv_view *kv, int32_t layer, int32_t block, 
     for (int32_t h = 0; h < kv->n_head_kv; h++, k += n, v += n) {
         uint8_t *part = mf_kv_part(kv, layer, block, h);
         size_t k_first = mf_kv_k_index(n, slot, 0), v_first = (size_t)slot * (size_t)n;
-        if (kv->type == MF_TYPE_F16) {
+        if (kv->type == MF_TYPE_Q8_0) {
+            store_channels_q8(kv, part, slot, k, v);
+        } else if (kv->type == MF_TYPE_F16) {
             uint16_t *k_cell = (uint16_t *)part + k_first, *v_cell = (uint16_t *)(part + kv->v_offset) + v_first;
             for (int32_t d = 0; d < n; d += MF_LANES)
                 store_channels_f16(k_cell + d * MF_KV_LANES, v_cell + d, k + d, v + d, n - d < MF_LANES ? n - d : MF_LANES);
@@ -209,6 +245,4 @@ static void vector_fill(mf_kernels *k) {
     k->rope = vector_rope;
     k->kv_store = vector_kv_store;
     k->attention = vector_attention;
-    k->exp_minus = vector_exp_minus;
-    k->max = vector_max;
 }

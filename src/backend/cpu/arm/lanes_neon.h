@@ -52,6 +52,13 @@ LANES_INLINE lanes lanes_load_f16(const uint16_t *p) {
     return (lanes){lanes_neon_half4(p), lanes_neon_half4(p + 4), lanes_neon_half4(p + 8), lanes_neon_half4(p + 12)};
 }
 
+LANES_INLINE lanes lanes_load_i8(const int8_t *p) {
+    int8x16_t bytes = vld1q_s8(p);
+    int16x8_t lo = vmovl_s8(vget_low_s8(bytes)), hi = vmovl_s8(vget_high_s8(bytes));
+    return (lanes){vcvtq_f32_s32(vmovl_s16(vget_low_s16(lo))), vcvtq_f32_s32(vmovl_s16(vget_high_s16(lo))),
+                   vcvtq_f32_s32(vmovl_s16(vget_low_s16(hi))), vcvtq_f32_s32(vmovl_s16(vget_high_s16(hi)))};
+}
+
 LANES_INLINE void lanes_store_f16(uint16_t *p, lanes v) {
     vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32(v.q0)));
     vst1_u16(p + 4, vreinterpret_u16_f16(vcvt_f16_f32(v.q1)));

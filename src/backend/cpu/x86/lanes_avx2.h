@@ -48,6 +48,11 @@ LANES_INLINE lanes lanes_load_f16(const uint16_t *p) {
                    _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(p + 8)))};
 }
 
+LANES_INLINE lanes lanes_load_i8(const int8_t *p) {
+    return (lanes){_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p))),
+                   _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(p + 8))))};
+}
+
 LANES_INLINE void lanes_store_f16(uint16_t *p, lanes v) {
     _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph(v.lo, _MM_FROUND_TO_NEAREST_INT));
     _mm_storeu_si128((__m128i *)(p + 8), _mm256_cvtps_ph(v.hi, _MM_FROUND_TO_NEAREST_INT));

@@ -29,6 +29,10 @@ LANES_INLINE void lanes_store_part(float *p, lanes v, int32_t n) { _mm512_mask_s
 
 LANES_INLINE lanes lanes_load_f16(const uint16_t *p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p)); }
 
+LANES_INLINE lanes lanes_load_i8(const int8_t *p) {
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)));
+}
+
 LANES_INLINE void lanes_store_f16(uint16_t *p, lanes v) {
     _mm256_storeu_si256((__m256i *)p, _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
 }
