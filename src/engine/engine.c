@@ -39,7 +39,7 @@ static int32_t cells_of_sequence(const mf_model *m, const mf_engine_params *p) {
 static mf_graph_exec *compile(const mf_model *model, const mf_device_list *devices, const mf_engine_params *p,
                               mf_error *err) {
     mf_graph g;
-    if (!mf_model_build(model, &g, err)) return NULL;
+    if (!mf_model_build(model, cells_of_sequence(model, p), &g, err)) return NULL;
     if (mf_graph_lower(&g, err) && mf_graph_fuse(&g, p->fuse, err) && mf_graph_assign(&g, devices, p->kv_type, err) &&
         mf_graph_schedule(&g, err))
         return mf_graph_exec_new(&g, devices, p->n_batch, p->max_outs, cells_of_sequence(model, p), err);

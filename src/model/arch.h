@@ -33,7 +33,7 @@ struct mf_arch {
     const mf_tensor_rule *extra_tensors; // of a layer, beside those that every architecture has (mf_decoder_tensors)
     size_t n_extra_tensors;
     const char *fallback_prefix; // keys are also read under this name (files of old converters); NULL: none
-    mf_ref (*build)(const mf_model *model, mf_graph *g);
+    mf_ref (*build)(const mf_model *model, const mf_rope_params *rope, mf_graph *g);
 };
 
 // All architectures, in alphabetical order.
@@ -43,6 +43,9 @@ extern const mf_arch mf_arch_llama, mf_arch_qwen2, mf_arch_qwen3;
 
 // hparams.c
 bool mf_hparams_read(mf_model *model, mf_error *err);
+
+// The key "ARCH.suffix" as the file has it: under the architecture's own name, else under its fallback's. Returns buffer.
+const char *mf_model_key(const mf_model *model, const char *suffix, char buffer[128]);
 
 // rope.c: the inverse frequencies of rope with the file's scaling.
 bool mf_rope_read(mf_model *model, mf_error *err);
@@ -54,6 +57,6 @@ bool mf_weights_bind(mf_model *model, mf_error *err);
 extern const mf_tensor_rule mf_decoder_tensors[];
 extern const size_t mf_n_decoder_tensors;
 
-mf_ref mf_decoder_build(const mf_model *model, mf_graph *g);
+mf_ref mf_decoder_build(const mf_model *model, const mf_rope_params *rope, mf_graph *g);
 
 #endif

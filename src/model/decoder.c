@@ -27,15 +27,16 @@ static mf_ref head_norm(mf_graph *g, const mf_weight *w, float eps, mf_ref x, co
 
 // x + wo * attention(rope(wq n), rope(wk n), wv n) with n = norm(x); biases and per-head norms where the layer has them. In the last
 // layer only the rows whose logits are wanted go on.
-static mf_ref attention(mf_graph *g, const mf_model *m, const mf_layer *l, mf_ref x, mf_ref angles) {
+static mf_ref attention(mf_graph *g, const mf_model *m, const mf_layer *l, mf_ref x, mf_ref angles,
+                        const mf_rope_params *rope) {
     const mf_hparams *h = &m->hparams;
     mf_ref n = mf_graph_rms_norm(g, x, l->attn_norm, h->rms_eps, "attn_norm");
 
     mf_ref q = mf_graph_heads(g, project(g, l->attn_q, l->attn_q_bias, n, "q"), h->head_dim, "q_heads");
     mf_ref k = mf_graph_heads(g, project(g, l->attn_k, l->attn_k_bias, n, "k"), h->head_dim, "k_heads");
     mf_ref v = mf_graph_heads(g, project(g, l->attn_v, l->attn_v_bias, n, "v"), h->head_dim, "v_heads");
-    q = mf_graph_rope(g, head_norm(g, l->attn_q_norm, h->rms_eps, q, "q_norm"), angles, &m->rope, "q_rope");
-    k = mf_graph_rope(g, head_norm(g, l->attn_k_norm, h->rms_eps, k, "k_norm"), angles, &m->rope, "k_rope");
+    q = mf_graph_rope(g, head_norm(g, l->attn_q_norm, h->rms_eps, q, "q_norm"), angles, rope, "q_rope");
+    k = mf_graph_rope(g, head_norm(g, l->attn_k_norm, h->rms_eps, k, "k_norm"), angles, rope, "k_rope");
 
     mf_ref stored = mf_graph_kv_store(g, k, v, "kv");
     mf_attention_params p = {
@@ -65,12 +66,12 @@ static mf_ref head(mf_graph *g, const mf_model *m, mf_ref x) {
     return mf_graph_matmul(g, m->output, x, "logits");
 }
 
-mf_ref mf_decoder_build(const mf_model *m, mf_graph *g) {
-    mf_ref angles = mf_graph_rope_table(g, &m->rope, "rope_table");
+mf_ref mf_decoder_build(const mf_model *m, const mf_rope_params *rope, mf_graph *g) {
+    mf_ref angles = mf_graph_rope_table(g, rope, "rope_table");
     mf_ref x = mf_graph_get_rows(g, m->token_embd, "embedding");
     for (g->layer = 0; g->layer < m->hparams.n_layer; g->layer++) {
         const mf_layer *l = &m->layers[g->layer];
-        x = attention(g, m, l, x, angles);
+        x = attention(g, m, l, x, angles, rope);
         x = ffn_swiglu(g, m, l, x);
     }
     return head(g, m, x);

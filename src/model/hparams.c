@@ -9,8 +9,7 @@
 #define MAX_HEADS  1024
 #define MAX_CTX    (1 << 24)
 
-// The key "ARCH.suffix" as the file has it: under the architecture's own name, else under its fallback's.
-static const char *key_of(const mf_model *m, const char *suffix, char buffer[128]) {
+const char *mf_model_key(const mf_model *m, const char *suffix, char buffer[128]) {
     snprintf(buffer, 128, "%s.%s", m->arch->name, suffix);
     if (!mf_gguf_find(m->file, buffer) && m->arch->fallback_prefix) {
         char other[128];
@@ -23,7 +22,7 @@ static const char *key_of(const mf_model *m, const char *suffix, char buffer[128
 // A whole number in [1, max]; `fallback` when the key is absent (0: it is required).
 static bool count(const mf_model *m, const char *suffix, uint32_t max, int32_t fallback, int32_t *out, mf_error *err) {
     char key[128];
-    key_of(m, suffix, key);
+    mf_model_key(m, suffix, key);
     uint32_t value = (uint32_t)fallback;
     if (!mf_gguf_find(m->file, key) && fallback == 0) return mf_fail(err, MF_ERR_FORMAT, "the key %s is missing", key);
     if (!mf_gguf_get_u32(m->file, key, &value, err)) return false;
@@ -36,7 +35,7 @@ static bool count(const mf_model *m, const char *suffix, uint32_t max, int32_t f
 // KV heads can be an array with an entry for each layer; it is taken when all are the same.
 static bool kv_heads(const mf_model *m, const mf_hparams *h, int32_t *out, mf_error *err) {
     char key[128];
-    key_of(m, "attention.head_count_kv", key);
+    mf_model_key(m, "attention.head_count_kv", key);
     const mf_gguf_value *v = mf_gguf_find(m->file, key);
     if (!v || v->kind != MF_GGUF_ARRAY) return count(m, "attention.head_count_kv", MAX_HEADS, h->n_head, out, err);
     if (v->item == MF_GGUF_STRING || v->item == MF_GGUF_ARRAY || v->count == 0)
@@ -82,7 +81,7 @@ bool mf_hparams_read(mf_model *m, mf_error *err) {
     if (h->n_rot > h->head_dim || h->n_rot % 2)
         return mf_fail(err, MF_ERR_FORMAT, "rope turns %d of %d channels of a head", h->n_rot, h->head_dim);
     char key[128];
-    key_of(m, "attention.layer_norm_rms_epsilon", key);
+    mf_model_key(m, "attention.layer_norm_rms_epsilon", key);
     if (!mf_gguf_find(m->file, key)) return mf_fail(err, MF_ERR_FORMAT, "the key %s is missing", key);
     if (!mf_gguf_get_f32(m->file, key, &h->rms_eps, err)) return false;
     if (!(h->rms_eps >= 0 && h->rms_eps < 1)) return mf_fail(err, MF_ERR_FORMAT, "%s is %g", key, (double)h->rms_eps);

@@ -47,6 +47,7 @@ void mf_model_free(mf_model *m) {
     free(m->weights);
     free(m->layers);
     free((double *)m->rope.inv_freq);
+    free((double *)m->rope_long.inv_freq);
     free(m);
 }
 
@@ -76,9 +77,13 @@ uint64_t mf_model_fingerprint(const mf_model *m) {
     return hash;
 }
 
-bool mf_model_build(const mf_model *m, mf_graph *g, mf_error *err) {
+const mf_rope_params *mf_model_rope(const mf_model *m, int32_t n_ctx) {
+    return m->rope_long.inv_freq && n_ctx > m->n_ctx_orig ? &m->rope_long : &m->rope;
+}
+
+bool mf_model_build(const mf_model *m, int32_t n_ctx, mf_graph *g, mf_error *err) {
     *g = (mf_graph){.layer = -1, .output = -1};
-    g->output = m->arch->build(m, g);
+    g->output = m->arch->build(m, mf_model_rope(m, n_ctx), g);
     if (!g->failed) return true;
     if (err) *err = g->error;
     mf_graph_free(g);

@@ -25,6 +25,8 @@ typedef struct mf_model {
     const mf_gguf *file; // borrowed
     mf_hparams hparams;
     mf_rope_params rope;                          // inv_freq is owned by the model
+    mf_rope_params rope_long;                     // longrope's, for contexts above n_ctx_orig; else inv_freq is NULL
+    int32_t n_ctx_orig;                           // the context before rope was scaled
     mf_weight *token_embd, *output, *output_norm; // output == token_embd where they are tied
     mf_layer *layers;                             // [n_layer]
     mf_weight *weights;                           // all of them
@@ -58,7 +60,12 @@ uint64_t mf_model_n_params(const mf_model *model);
 // A number that differs between models with different contents: a hash over metadata, tensor index and samples of the data.
 uint64_t mf_model_fingerprint(const mf_model *model);
 
-// Builds the plain graph of one step into g (empty): token ids in, logits [n_vocab][OUTS] out. Pure: changes nothing of the model.
-bool mf_model_build(const mf_model *model, mf_graph *g, mf_error *err);
+// The rope of sequences of at most n_ctx cells. Only longrope has two: which of them is a property of the context that was asked for,
+// never of how long a sequence has become, so that rows never change when later ones arrive.
+const mf_rope_params *mf_model_rope(const mf_model *model, int32_t n_ctx);
+
+// Builds the plain graph of one step into g (empty): token ids in, logits [n_vocab][OUTS] out. n_ctx: the most cells of one sequence.
+// Pure: changes nothing of the model.
+bool mf_model_build(const mf_model *model, int32_t n_ctx, mf_graph *g, mf_error *err);
 
 #endif

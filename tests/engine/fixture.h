@@ -21,18 +21,21 @@ static inline void fixture_close(fixture *f) {
     *f = (fixture){0};
 }
 
-// row: a kernel row by name (NULL: the best). False with err.
-static inline bool fixture_open(fixture *f, const char *path, const char *row, int n_threads, mf_error *err) {
-    *f = (fixture){0};
+// file: taken over, also on failure; NULL fails with the err that is there. row: a kernel row by name (NULL: the best). False with err.
+static inline bool fixture_of(fixture *f, mf_gguf *file, const char *row, int n_threads, mf_error *err) {
+    *f = (fixture){.file = file};
     size_t n;
     const mf_device_entry *known = mf_backends(&n);
     mf_device_options options = {n_threads, row};
-    if ((f->file = mf_gguf_open(path, err)) && (f->model = mf_model_new(f->file, err)) &&
-        mf_device_list_open(&f->devices, known, n, NULL, &options, err) &&
+    if (file && (f->model = mf_model_new(file, err)) && mf_device_list_open(&f->devices, known, n, NULL, &options, err) &&
         mf_model_prepare(f->model, f->devices.device[0], NULL, NULL, err))
         return true;
     fixture_close(f);
     return false;
+}
+
+static inline bool fixture_open(fixture *f, const char *path, const char *row, int n_threads, mf_error *err) {
+    return fixture_of(f, mf_gguf_open(path, err), row, n_threads, err);
 }
 
 // The token ids of a text file of decimal numbers. Returns how many, at most `most`; -1 when it can't be read.

@@ -10,61 +10,7 @@
 
 #include "backend/cpu/kernels.h"
 #include "base/file.h"
-#include "engine/fixture.h"
-
-#define MOST_IDS 512
-
-typedef struct collected {
-    float *rows; // [MOST_IDS][n_vocab]
-    int32_t n_vocab;
-} collected;
-
-static void collect(void *arg, mf_sequence *seq, int32_t position, const float *logits, int32_t n_vocab) {
-    (void)seq;
-    collected *c = arg;
-    memcpy(c->rows + (size_t)position * (size_t)n_vocab, logits, (size_t)n_vocab * sizeof *logits);
-}
-
-static void evaluate(fixture *f, const char *ids_name, mf_type cells, collected *c) {
-    int32_t ids[MOST_IDS];
-    char path[512];
-    snprintf(path, sizeof path, MF_FIXTURES "/tiny/%s.ids.txt", ids_name);
-    int32_t n = fixture_ids(path, ids, MOST_IDS);
-    assert_true(n > 0);
-    mf_error err = {0};
-    mf_engine_params p;
-    mf_engine_params_init(&p);
-    p.n_ctx = MOST_IDS, p.n_batch = 128, p.max_outs = 128, p.kv_type = cells;
-    mf_engine *e = mf_engine_new(f->model, &f->devices, &p, &err);
-    if (!e) fail_msg("%s", err.text);
-    mf_sequence_params sp;
-    mf_sequence_params_init(&sp);
-    sp.all_logits = true, sp.on_logits = collect, sp.arg = c;
-    mf_sequence *s = mf_sequence_new(e, &sp, &err);
-    assert_non_null(s);
-    assert_true(mf_sequence_append(s, ids, (size_t)n, &err));
-    while (!mf_engine_idle(e)) {
-        const mf_event *events;
-        size_t n_events;
-        assert_true(mf_engine_step(e, &events, &n_events, &err));
-        if (n_events) fail_msg("%s", events[0].error.text);
-    }
-    mf_sequence_free(s);
-    mf_engine_free(e);
-}
-
-// The distance of two rows of logits relative to the spread of the expected ones: |got - want|_2 / |want - mean|_2.
-static double distance(const float *got, const float *want, int32_t n) {
-    double mean = 0, diff = 0, spread = 0;
-    for (int32_t i = 0; i < n; i++) mean += (double)want[i] / n;
-    for (int32_t i = 0; i < n; i++) {
-        diff += ((double)got[i] - want[i]) * ((double)got[i] - want[i]);
-        spread += (want[i] - mean) * (want[i] - mean);
-    }
-    double ratio = diff / spread, root = 1;
-    for (int i = 0; i < 60; i++) root = 0.5 * (root + ratio / root);
-    return root;
-}
+#include "engine/logits.h"
 
 static double worst(fixture *f, const char *name, mf_type cells) {
     mf_error err = {0};
@@ -79,8 +25,12 @@ static double worst(fixture *f, const char *name, mf_type cells) {
     static const char *const ids[2] = {"short", "long"};
     double most = 0;
     for (uint32_t sequence = 0; sequence < 2; sequence++) {
-        collected c = {calloc(MOST_IDS * (size_t)n_vocab, sizeof(float)), n_vocab};
-        evaluate(f, ids[sequence], cells, &c);
+        int32_t list[MOST_IDS];
+        char name_of[512];
+        snprintf(name_of, sizeof name_of, MF_FIXTURES "/tiny/%s.ids.txt", ids[sequence]);
+        int32_t n = fixture_ids(name_of, list, MOST_IDS);
+        float *rows = n > 0 ? logits_of(f, list, n, MOST_IDS, cells, &err) : NULL;
+        if (!rows) fail_msg("%s", err.text);
         const char *at = expected.data + sizeof head;
         for (uint32_t i = 0; i < head[1]; i++, at += 8 + (size_t)n_vocab * 4) {
             uint32_t where[2];
@@ -88,11 +38,11 @@ static double worst(fixture *f, const char *name, mf_type cells) {
             if (where[0] != sequence) continue;
             float *want = malloc((size_t)n_vocab * sizeof(float));
             memcpy(want, at + 8, (size_t)n_vocab * sizeof(float));
-            double d = distance(c.rows + (size_t)where[1] * (size_t)n_vocab, want, n_vocab);
+            double d = logits_distance(rows + (size_t)where[1] * (size_t)n_vocab, want, n_vocab);
             if (!(d < most)) most = d;
             free(want);
         }
-        free(c.rows);
+        free(rows);
     }
     free(expected.data);
     return most;

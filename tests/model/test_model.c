@@ -25,6 +25,8 @@ typedef struct change {
     const char *key_prefix; // keys are written under this name instead of the architecture's
     const char *rope_type;
     bool untied;
+    float long_factor, short_factor; // of rope_factors_*.weight; 0: left out
+    uint32_t n_ctx_orig;             // 0: left out
 } change;
 
 static const char *prefix;
@@ -70,6 +72,11 @@ static void add_layer(ggufgen *g, const change *c, int i) {
     }
 }
 
+static void add_factors(ggufgen *g, const char *name, float factor) {
+    const float four[4] = {factor, factor, factor, factor};
+    ggufgen_tensor(g, name, MF_TYPE_F32, 1, (const uint64_t[]){4}, four, sizeof four);
+}
+
 static uint8_t *make(const change *c, size_t *size) {
     ggufgen g;
     ggufgen_init(&g);
@@ -88,11 +95,14 @@ static uint8_t *make(const change *c, size_t *size) {
         ggufgen_f32(&g, key("attention.layer_norm_rms_epsilon"),
                     c->f32_key && strcmp(c->f32_key, "attention.layer_norm_rms_epsilon") == 0 ? c->f32_value : 1e-6F);
     if (c->f32_key && strncmp(c->f32_key, "rope.", 5) == 0) ggufgen_f32(&g, key(c->f32_key), c->f32_value);
+    if (c->n_ctx_orig) ggufgen_u32(&g, key("rope.scaling.original_context_length"), c->n_ctx_orig);
     if (c->rope_type) ggufgen_str(&g, key("rope.scaling.type"), c->rope_type);
     add_tensor(&g, c, "token_embd.weight", 32, 10);
     add_tensor(&g, c, "output_norm.weight", 32, 0);
     if (c->untied) add_tensor(&g, c, "output.weight", 32, 10);
     if (c->tensor && strcmp(c->tensor, "rope_freqs.weight") == 0) add_tensor(&g, c, "rope_freqs.weight", 4, 0);
+    if (c->long_factor != 0) add_factors(&g, "rope_factors_long.weight", c->long_factor);
+    if (c->short_factor != 0) add_factors(&g, "rope_factors_short.weight", c->short_factor);
     for (int i = 0; i < 2; i++) add_layer(&g, c, i);
     uint8_t *bytes = ggufgen_finish(&g, size);
     ggufgen_free(&g);
@@ -132,7 +142,7 @@ static void a_right_file_loads(void **state) {
     assert_int_equal(mf_model_n_params(l.model),
                      10 * 32 + 32 + 2 * (64 + 32 * 32 * 2 + 32 * 16 * 2 + 32 + 32 + 3 * 32 * 64));
     mf_graph g;
-    assert_true(mf_model_build(l.model, &g, &err));
+    assert_true(mf_model_build(l.model, 128, &g, &err));
     assert_int_equal(g.values.data[g.output].ne[0], 10);
     mf_graph_free(&g);
     uint64_t print = mf_model_fingerprint(l.model);
@@ -178,7 +188,15 @@ static void refusals_name_the_thing_and_the_value(void **state) {
         {{.f32_key = "attention.layer_norm_rms_epsilon", .f32_value = __builtin_nanf("")}, "layer_norm_rms_epsilon is"},
         {{.f32_key = "rope.freq_base", .f32_value = 0}, "rope.freq_base is 0; it must be positive"},
         {{.f32_key = "rope.scaling.factor", .f32_value = __builtin_inff()}, "rope.scaling.factor is inf"},
-        {{.rope_type = "longrope"}, "rope.scaling.type is 'longrope'; supported: none, linear, yarn"},
+        {{.rope_type = "dynamic"}, "rope.scaling.type is 'dynamic'; supported: none, linear, yarn, longrope"},
+        {{.rope_type = "longrope"}, "'longrope' and the tensor rope_factors_long.weight is missing"},
+        {{.rope_type = "longrope", .long_factor = 4}, "'longrope' and the tensor rope_factors_short.weight is missing"},
+        {{.rope_type = "longrope", .long_factor = -4, .short_factor = 1}, "rope_factors_long.weight[0] is -4"},
+        {{.rope_type = "longrope", .long_factor = 4, .short_factor = __builtin_nanf("")}, "rope_factors_short.weight[0] is"},
+        {{.rope_type = "yarn", .long_factor = 4},
+         "rope_factors_long.weight is for a rope.scaling.type of 'longrope', which is 'yarn'"},
+        {{.short_factor = 4}, "rope_factors_short.weight is for a rope.scaling.type of 'longrope', which is 'linear'"},
+        {{.u32_key = "rope.scaling.original_context_length", .u32_value = 0}, "original_context_length is 0"},
         {{.drop_tensor = "token_embd.weight"}, "the tensor token_embd.weight is missing"},
         {{.drop_tensor = "output_norm.weight"}, "the tensor output_norm.weight is missing"},
         {{.drop_tensor = "blk.1.ffn_down.weight"}, "the tensor blk.1.ffn_down.weight is missing"},
@@ -217,11 +235,54 @@ static void rope_scalings(void **state) {
     unload(&yarn);
 }
 
+// A factor without a type is linear; attn_factor counts whatever the type; YaRN's own magnitude goes before the usual one.
+static void rope_keys(void **state) {
+    (void)state;
+    mf_error err = {0};
+    loaded plain = load(&(change){0}, &err),
+           untyped = load(&(change){.f32_key = "rope.scaling.factor", .f32_value = 2}, &err),
+           oldest = load(&(change){.f32_key = "rope.scale_linear", .f32_value = 2}, &err),
+           none = load(&(change){.rope_type = "none", .f32_key = "rope.scaling.factor", .f32_value = 2}, &err),
+           attn = load(&(change){.f32_key = "rope.scaling.attn_factor", .f32_value = 1.5F}, &err),
+           yarn = load(&(change){.rope_type = "yarn", .f32_key = "rope.scaling.yarn_attn_factor", .f32_value = 1.25F}, &err);
+    for (int i = 0; i < 4; i++) {
+        const double p = plain.model->rope.inv_freq[i];
+        assert_true(untyped.model->rope.inv_freq[i] == p / 2 && oldest.model->rope.inv_freq[i] == p / 2);
+        assert_true(none.model->rope.inv_freq[i] == p);
+    }
+    assert_true(attn.model->rope.magnitude == 1.5 && yarn.model->rope.magnitude == 1.25);
+    loaded *all[] = {&plain, &untyped, &oldest, &none, &attn, &yarn};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) unload(all[i]);
+}
+
+// Which of the two sets of divisors is taken depends on the context alone.
+static void longrope_goes_by_the_context(void **state) {
+    (void)state;
+    mf_error err = {0};
+    loaded plain = load(&(change){0}, &err);
+    loaded l = load(&(change){.rope_type = "longrope", .long_factor = 4, .short_factor = 2, .n_ctx_orig = 64}, &err);
+    if (!l.model) fail_msg("%s", err.text);
+    for (int i = 0; i < 4; i++) {
+        const double p = plain.model->rope.inv_freq[i];
+        assert_true(mf_model_rope(l.model, 64)->inv_freq[i] == p / 2);
+        assert_true(mf_model_rope(l.model, 65)->inv_freq[i] == p / 4);
+        assert_true(mf_model_rope(plain.model, 1000)->inv_freq[i] == p);
+    }
+    mf_graph g;
+    assert_true(mf_model_build(l.model, 65, &g, &err));
+    assert_ptr_equal(g.nodes.data[0].u.rope.inv_freq, l.model->rope_long.inv_freq);
+    mf_graph_free(&g);
+    unload(&l);
+    unload(&plain);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_right_file_loads),
         cmocka_unit_test(refusals_name_the_thing_and_the_value),
         cmocka_unit_test(rope_scalings),
+        cmocka_unit_test(rope_keys),
+        cmocka_unit_test(longrope_goes_by_the_context),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
