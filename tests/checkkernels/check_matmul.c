@@ -173,13 +173,23 @@ static void check_type(check *c, const weight_type *t) {
         compare(c, &p, 1, 2, "the last panel");
         check_free_buffers(c);
     }
+    // Counts about those of a tile, of mixed kinds.
+    static const int tiled[] = {31, 32, 47, 48, 64, 79};
+    for (size_t i = 0; i < sizeof tiled / sizeof tiled[0]; i++) {
+        problem p;
+        make_weights(c, &p, t, block == 1 ? 21 : block * (1 + (int)i % 3), 20, (weight_kind)(i % WEIGHT_KINDS));
+        make_act(c, &p, tiled[i], -1);
+        compare(c, &p, 0, 2, "counts about a tile's");
+        check_free_buffers(c);
+    }
     // Extremes of both sides.
     for (int weights = 0; weights < WEIGHT_KINDS; weights++) {
         for (int act = 0; act < ACT_KINDS; act++) {
             problem p;
             make_weights(c, &p, t, block == 1 ? 37 : 512, 1 + act * 5, (weight_kind)weights);
-            for (int rows = 1; rows <= 5; rows += 2) {
-                make_act(c, &p, rows, act);
+            static const int counts[] = {1, 3, 5, 32};
+            for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+                make_act(c, &p, counts[i], act);
                 compare(c, &p, 0, (1 + act * 5 + MF_PANEL - 1) / MF_PANEL, "extremes");
             }
             check_free_buffers(c);

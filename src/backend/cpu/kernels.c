@@ -14,6 +14,7 @@ static bool always(const mf_cpu_features *f) {
 
 #if defined(__x86_64__)
 static bool has_avx2(const mf_cpu_features *f) { return f->avx2; }
+static bool has_avxvnni(const mf_cpu_features *f) { return f->avxvnni; }
 static bool has_avx512(const mf_cpu_features *f) { return f->avx512 && f->avx512vnni; }
 #elif defined(__aarch64__)
 static bool has_neon(const mf_cpu_features *f) { return f->neon; }
@@ -25,15 +26,16 @@ static const struct {
     const char *name;
     bool (*usable)(const mf_cpu_features *f);
     void (*matmul)(mf_kernels *k);
-    void (*vector)(mf_kernels *k);
+    void (*vector)(mf_kernels *k); // NULL: as above
 } levels[] = {
-    {"scalar", always, mf_matmul_scalar, mf_vector_scalar},
+    {"scalar", always, mf_matmul_scalar, mf_vector_scalar}, //
 #if defined(__x86_64__)
-    {"avx2", has_avx2, mf_matmul_avx2, mf_vector_avx2},
-    {"avx512", has_avx512, mf_matmul_avx512, mf_vector_avx512},
+    {"avx2", has_avx2, mf_matmul_avx2, mf_vector_avx2},         //
+    {"avxvnni", has_avxvnni, mf_matmul_avxvnni, NULL},          //
+    {"avx512", has_avx512, mf_matmul_avx512, mf_vector_avx512}, //
 #elif defined(__aarch64__)
-    {"neon", has_neon, mf_matmul_neon, mf_vector_neon},
-    {"dotprod", has_dotprod, mf_matmul_dotprod, mf_vector_neon},
+    {"neon", has_neon, mf_matmul_neon, mf_vector_neon}, //
+    {"dotprod", has_dotprod, mf_matmul_dotprod, NULL},  //
 #endif
 };
 
@@ -51,7 +53,7 @@ static void fill(void) {
         k->usable = levels[i].usable;
         if (k->usable(mf_cpu_features_get())) { // the fillers themselves are compiled for their level
             levels[i].matmul(k);
-            levels[i].vector(k);
+            if (levels[i].vector) levels[i].vector(k);
         }
         best_first[LEVELS - 1 - i] = k;
     }

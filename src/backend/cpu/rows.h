@@ -8,6 +8,7 @@
 // quantize_32, quantize_256, matmul[], panels, int8_peak.
 void mf_matmul_scalar(mf_kernels *k);
 void mf_matmul_avx2(mf_kernels *k);
+void mf_matmul_avxvnni(mf_kernels *k);
 void mf_matmul_avx512(mf_kernels *k);
 void mf_matmul_neon(mf_kernels *k);
 void mf_matmul_dotprod(mf_kernels *k);

@@ -1,5 +1,5 @@
 // Matmuls with float weights on AVX-512: acc = fma(w, x, acc), k ascending, 16 outputs side by side.
-#include "backend/cpu/x86/float_avx512.h"
+#include "backend/cpu/x86/matmul_avx512.h"
 #include "backend/cpu/x86/matmul_job.h"
 
 #define GROUP  8    // rows of activations that share a load of weights
@@ -63,13 +63,6 @@ MF_INLINE void matmul(mf_type t, const job *c, int32_t n_rows, int32_t panel0, i
     }
 }
 
-#define MATMUL(name, type)                                                                                                 \
-    void mf_matmul_##name##_avx512(const mf_matrix *w, const void *act, size_t act_stride, int32_t n_rows, int32_t panel0, \
-                                   int32_t panel1, float *dst, size_t dst_stride) {                                        \
-        const job c = {w, act, act_stride, dst, dst_stride};                                                               \
-        matmul(type, &c, n_rows, panel0, panel1);                                                                          \
-    }
-
-MATMUL(f32, MF_TYPE_F32)
-MATMUL(f16, MF_TYPE_F16)
-MATMUL(bf16, MF_TYPE_BF16)
+MATMUL(extern, mf_matmul_f32_avx512, MF_TYPE_F32)
+MATMUL(extern, mf_matmul_f16_avx512, MF_TYPE_F16)
+MATMUL(extern, mf_matmul_bf16_avx512, MF_TYPE_BF16)

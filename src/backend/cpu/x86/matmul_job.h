@@ -31,12 +31,9 @@
 #endif
 
 // Keeps a vector in a register and the compiler from regrouping the sum it holds.
-#define MF_PIN(v) __asm__("" : "+x"(v))
+#define MF_PIN(v) __asm__("" : "+v"(v))
 
 // ---- Calls ---------------------------------------------------------------------------------------------------------------
-
-#define ACT_BLOCK (256 * 1024) // bytes of activations that are gone over before the next panel
-#define MAX_ROWS  96           // rows of such a block
 
 typedef struct job {
     const mf_matrix *w;
@@ -46,17 +43,29 @@ typedef struct job {
     size_t dst_stride;
 } job;
 
-// Rows of activations to take before going to the next panel, in whole groups.
-static inline int rows_a_block(size_t act_stride, int group) {
-    const size_t rows = ACT_BLOCK / (act_stride ? act_stride : 1) / (size_t)group * (size_t)group;
-    return rows < 4 * (size_t)group ? 4 * group : rows > MAX_ROWS ? MAX_ROWS : (int)rows;
+// Rows of activations to take before going to the next panel, in whole groups: about `bytes` of them, at most max_rows.
+static inline int rows_within(size_t bytes, int max_rows, size_t act_stride, int group) {
+    const size_t rows = bytes / (act_stride ? act_stride : 1) / (size_t)group * (size_t)group;
+    return rows < 4 * (size_t)group ? 4 * group : rows > (size_t)max_rows ? max_rows : (int)rows;
 }
+
+#define MAX_ROWS 96 // of such a block where it fits 256 KB
+
+static inline int rows_a_block(size_t act_stride, int group) { return rows_within(256 * 1024, MAX_ROWS, act_stride, group); }
 
 static inline void store_rows(const job *c, int32_t panel, int32_t row0, int n_rows, float (*acc)[MF_PANEL]) {
     const int64_t first = (int64_t)panel * MF_PANEL, left = c->w->n_out - first;
     const size_t n = left < MF_PANEL ? (size_t)left : MF_PANEL;
     for (int r = 0; r < n_rows; r++) memcpy(c->dst + (size_t)(row0 + r) * c->dst_stride + first, acc[r], n * sizeof(float));
 }
+
+// A function of the table that runs `matmul` of a constant type.
+#define MATMUL(linkage, function, type)                                                                           \
+    linkage void function(const mf_matrix *w, const void *act, size_t act_stride, int32_t n_rows, int32_t panel0, \
+                          int32_t panel1, float *dst, size_t dst_stride) {                                        \
+        const job c = {w, act, act_stride, dst, dst_stride};                                                      \
+        matmul(type, &c, n_rows, panel0, panel1);                                                                 \
+    }
 
 MF_INLINE int32_t load_32(const void *p) {
     int32_t v;
