@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the core for 64-bit Arm into build-aarch64 and runs it under qemu-aarch64: every kernel of the rows neon and dotprod against the
-# reference, and the golden hashes of the tiny models on every row.
+# Builds the core for 64-bit Arm into build-aarch64 and runs it under qemu-aarch64: every kernel of the rows neon, dotprod and i8mm
+# against the reference, and the golden hashes of the tiny models on every row.
 #
 #     tests/emulate/run_aarch64.sh [BUILD_DIRECTORY]
 #

@@ -19,6 +19,7 @@ static bool has_avx512(const mf_cpu_features *f) { return f->avx512 && f->avx512
 #elif defined(__aarch64__)
 static bool has_neon(const mf_cpu_features *f) { return f->neon; }
 static bool has_dotprod(const mf_cpu_features *f) { return f->dotprod; }
+static bool has_i8mm(const mf_cpu_features *f) { return f->dotprod && f->i8mm; }
 #endif
 
 // Worst first: each row begins as a copy of the one above it here.
@@ -36,6 +37,7 @@ static const struct {
 #elif defined(__aarch64__)
     {"neon", has_neon, mf_matmul_neon, mf_vector_neon}, //
     {"dotprod", has_dotprod, mf_matmul_dotprod, NULL},  //
+    {"i8mm", has_i8mm, mf_matmul_i8mm, NULL},           //
 #endif
 };
 

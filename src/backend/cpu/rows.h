@@ -12,6 +12,7 @@ void mf_matmul_avxvnni(mf_kernels *k);
 void mf_matmul_avx512(mf_kernels *k);
 void mf_matmul_neon(mf_kernels *k);
 void mf_matmul_dotprod(mf_kernels *k);
+void mf_matmul_i8mm(mf_kernels *k);
 
 // Everything else but name and usable.
 void mf_vector_scalar(mf_kernels *k);

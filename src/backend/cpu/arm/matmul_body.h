@@ -1,7 +1,10 @@
-// The quantized matmuls of the Arm rows, over one operation that the including file defines:
+// The quantized matmuls of the Arm rows, over what the including file defines:
 //
-//   DOT4(sum, w, a, lane)   sum[i] += the four products of bytes 4i … 4i+3 of w with bytes 4*lane … 4*lane+3 of a, i = 0 … 3;
-//                           signed bytes, a within ±127, lane a literal
+//   GROUP                          most rows of activations that share a load of weights (4)
+//   arrange_words(words, n_words)  brings unpacked words (matmul_neon.h) into the order that add_words takes
+//   add_words(words, n_words, q, n, sum)   n_words words of weights (a multiple of 4) times those of n rows of activations from q[row]
+//                                  on, added to sum[row][quarter of the panel's rows]; bytes are signed, activations within ±127
+//   MULTIPLY(sum, w, a), MULTIPLY_MACS     the instruction that does most of the work, and its multiply-adds
 //
 // A piece of a panel is unpacked into the first-level cache once (unpack_neon.c) and gone over in groups of rows of activations. The
 // steps of a row are the same in every group, so its result does not depend on its neighbours.
@@ -15,32 +18,8 @@
 #include "backend/cpu/arm/matmul_neon.h"
 #include "backend/cpu/lanes.h"
 
-#define GROUP    4   // rows of activations that share a load of weights
 #define PIECE    512 // values of a panel unpacked at a time
 #define MAX_ROWS 64  // rows of activations that share an unpacked piece
-
-// n_words words of weights times those of n rows of activations: sum[row][quarter of the panel's rows].
-LANES_INLINE void add_words(const int8_t *words, int n_words, const int8_t *const *q, int n, int32x4_t (*sum)[4]) {
-    LANES_UNROLL
-    for (int i = 0; i < n_words; i += 4, words += 4 * MF_WORD_BYTES) {
-        int8x16_t a[GROUP], w[4];
-        LANES_UNROLL
-        for (int r = 0; r < n; r++) a[r] = vld1q_s8(q[r] + 4 * i);
-#define ADD_WORD(lane)                                                                  \
-    LANES_UNROLL                                                                        \
-    for (int v = 0; v < 4; v++) w[v] = vld1q_s8(words + lane * MF_WORD_BYTES + 16 * v); \
-    LANES_UNROLL                                                                        \
-    for (int r = 0; r < n; r++) {                                                       \
-        LANES_UNROLL                                                                    \
-        for (int v = 0; v < 4; v++) sum[r][v] = DOT4(sum[r][v], w[v], a[r], lane);      \
-    }
-        ADD_WORD(0)
-        ADD_WORD(1)
-        ADD_WORD(2)
-        ADD_WORD(3)
-#undef ADD_WORD
-    }
-}
 
 // n rows of activations times n_blocks tiles, the first of which is block b0 of the row.
 LANES_INLINE void rows_32(bool has_min, const mf_tile32 *tile, int n_blocks, int64_t b0, const mf_act32 *a, int n,
@@ -139,7 +118,10 @@ static void piece_32(const job *c, const uint8_t *panel, int32_t row0, int n_row
     mf_tile32 tile[PIECE / 32];
     for (int64_t b0 = 0; b0 < n_in / 32; b0 += PIECE / 32) {
         const int n_blocks = n_in / 32 - b0 < PIECE / 32 ? (int)(n_in / 32 - b0) : PIECE / 32;
-        for (int i = 0; i < n_blocks; i++) c->unpack->block32(panel, b0 + i, &tile[i]);
+        for (int i = 0; i < n_blocks; i++) {
+            c->unpack->block32(panel, b0 + i, &tile[i]);
+            arrange_words(tile[i].words, 8);
+        }
         for (int r = 0, n; r < n_rows; r += n) {
             mf_act32 a[GROUP];
             n = n_rows - r < GROUP ? n_rows - r : GROUP;
@@ -167,7 +149,10 @@ static void piece_256(const job *c, const uint8_t *panel, int32_t row0, int n_ro
     mf_tile256 tile[PIECE / 256];
     for (int64_t b0 = 0; b0 < n_in / 256; b0 += PIECE / 256) {
         const int n_blocks = n_in / 256 - b0 < PIECE / 256 ? (int)(n_in / 256 - b0) : PIECE / 256;
-        for (int i = 0; i < n_blocks; i++) c->unpack->block256(panel, b0 + i, &tile[i]);
+        for (int i = 0; i < n_blocks; i++) {
+            c->unpack->block256(panel, b0 + i, &tile[i]);
+            arrange_words(tile[i].words, 64);
+        }
         for (int r = 0, n; r < n_rows; r += n) {
             mf_act256 a[GROUP];
             n = n_rows - r < GROUP ? n_rows - r : GROUP;
@@ -209,19 +194,19 @@ static uint64_t int8_peak(uint64_t rounds, uint32_t *sink) {
     for (uint64_t n = 0; n < rounds; n++) {
         LANES_UNROLL
         for (int i = 0; i < CHAINS; i++) {
-            sum[i] = DOT4(sum[i], w, a, 0);
+            sum[i] = MULTIPLY(sum[i], w, a);
             __asm__("" : "+w"(sum[i])); // the compiler must not make one multiplication of the rounds
         }
     }
     LANES_UNROLL
     for (int i = 1; i < CHAINS; i++) sum[0] = veorq_s32(sum[0], sum[i]);
     *sink += (uint32_t)vgetq_lane_s32(sum[0], 0);
-    return rounds * CHAINS * 16;
+    return rounds * CHAINS * MULTIPLY_MACS;
 }
 
-static void matmul_fill(mf_kernels *k) {
+static void fill_quantized(mf_kernels *k, mf_matmul_fn *fn) {
     for (int type = 0; type < MF_TYPE_LIMIT; type++) {
-        if (mf_unpacker_of((mf_type)type)->sub_block) k->matmul[type] = matmul;
+        if (mf_unpacker_of((mf_type)type)->sub_block) k->matmul[type] = fn;
     }
     k->int8_peak = int8_peak;
 }

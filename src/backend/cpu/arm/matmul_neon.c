@@ -14,10 +14,12 @@ LANES_INLINE int32x4_t add_products(int32x4_t sum, int8x16_t w, int8x16_t a) {
 
 #define DOT4(sum, w, a, lane) add_products(sum, w, vreinterpretq_s8_s32(vdupq_laneq_s32(vreinterpretq_s32_s8(a), lane)))
 
+#include "backend/cpu/arm/matmul_dot4.h"
+
 #include "backend/cpu/arm/matmul_body.h"
 
 void mf_matmul_neon(mf_kernels *k) {
-    matmul_fill(k);
+    fill_quantized(k, matmul);
     k->panels = true;
     k->quantize_32 = mf_quantize_32_neon;
     k->quantize_256 = mf_quantize_256_neon;

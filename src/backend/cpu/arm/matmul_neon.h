@@ -34,4 +34,7 @@ const mf_unpacker *mf_unpacker_of(mf_type type);
 // F32, F16 and BF16.
 mf_matmul_fn mf_matmul_float_neon;
 
+// Every quantized type with the dot product instructions.
+mf_matmul_fn mf_matmul_quantized_dotprod;
+
 #endif
