@@ -1,14 +1,14 @@
 #!/bin/bash
-# Builds the core statically into build-static and checks the kernel rows avxvnni and avx512, where this machine's processor lacks
+# Builds the core statically into build-static and checks the kernel rows avxvnni, avx512 and amx, where this machine's processor lacks
 # them, on an emulated one (run_avx512.sh): their kernels against the reference, and the golden hashes of the tiny models.
 #
 #     tests/emulate/check_avx512.sh [BUILD_DIRECTORY]
 #
-# What the emulator can do decides: Debian's Bochs 2.7 has AVX-512 VNNI only, later ones have AVX-VNNI. Each row left out is named with
-# the reason.
+# What the emulator can do decides: Debian's Bochs 2.7 has AVX-512 VNNI only, later ones have AVX-VNNI, and AMX is checked where
+# EMULATE_AMX=1 says that the emulator is one that Linux uses tiles on. Each row left out is named with the reason.
 #
 # Exit status: 0 all the same, 1 something differs, 77 (with the reason) where every row is this processor's own, so that the ordinary
-# tests check it, or something is missing. BOCHS: as in run_avx512.sh.
+# tests check it, or something is missing. BOCHS, EMULATE_AMX: as in run_avx512.sh.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=${1:-build-static}
@@ -35,9 +35,12 @@ command -v "$bochs" >/dev/null || skip "$bochs is missing (Debian packages bochs
 models=$("$bochs" --help cpu 2>&1 || true)
 recent=false # knows the processors of run_avx512.sh
 [[ $models != *sapphire_rapids* ]] || recent=true
+tiles=false
+[ "${EMULATE_AMX:-0}" != 1 ] || tiles=$recent
 
 want avxvnni avx_vnni "$recent" "this Bochs has no AVX-VNNI"
 want avx512 avx512_vnni true ""
+want amx amx_int8 "$tiles" "Linux uses tiles on an emulator with IA32_XFD only (EMULATE_AMX=1)"
 [ ${#rows[@]} -gt 0 ] || skip "no row to emulate"
 
 # Bochs 2.7 rounds the ties of VCVTPS2PH away from zero (on its avx2 row too), so what stores halves is left to later ones.

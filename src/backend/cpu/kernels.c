@@ -16,6 +16,7 @@ static bool always(const mf_cpu_features *f) {
 static bool has_avx2(const mf_cpu_features *f) { return f->avx2; }
 static bool has_avxvnni(const mf_cpu_features *f) { return f->avxvnni; }
 static bool has_avx512(const mf_cpu_features *f) { return f->avx512 && f->avx512vnni; }
+static bool has_amx(const mf_cpu_features *f) { return f->amx && has_avx512(f); }
 #elif defined(__aarch64__)
 static bool has_neon(const mf_cpu_features *f) { return f->neon; }
 static bool has_dotprod(const mf_cpu_features *f) { return f->dotprod; }
@@ -34,6 +35,7 @@ static const struct {
     {"avx2", has_avx2, mf_matmul_avx2, mf_vector_avx2},         //
     {"avxvnni", has_avxvnni, mf_matmul_avxvnni, NULL},          //
     {"avx512", has_avx512, mf_matmul_avx512, mf_vector_avx512}, //
+    {"amx", has_amx, mf_matmul_amx, NULL},                      //
 #elif defined(__aarch64__)
     {"neon", has_neon, mf_matmul_neon, mf_vector_neon}, //
     {"dotprod", has_dotprod, mf_matmul_dotprod, NULL},  //

@@ -10,6 +10,7 @@ void mf_matmul_scalar(mf_kernels *k);
 void mf_matmul_avx2(mf_kernels *k);
 void mf_matmul_avxvnni(mf_kernels *k);
 void mf_matmul_avx512(mf_kernels *k);
+void mf_matmul_amx(mf_kernels *k);
 void mf_matmul_neon(mf_kernels *k);
 void mf_matmul_dotprod(mf_kernels *k);
 void mf_matmul_i8mm(mf_kernels *k);
