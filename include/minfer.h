@@ -186,17 +186,22 @@ typedef enum minfer_cache_type {
 typedef struct minfer_engine_options {
     size_t size;
     int32_t max_sequences; // 1; at once
-    int32_t n_ctx;         // cells of the KV cache in all, shared by the sequences; 0: 4096 for each, or the model's maximum
+    int32_t n_ctx;         // cells of the KV cache in all, shared by the sequences; 0: 4096 for each, or the model's maximum;
+                           // MINFER_CTX_AUTO: as many as fit into free memory
     int32_t n_batch;       // 512; rows of a step at most. No number here changes what is generated
     int32_t max_outputs;   // rows of a step whose logits are wanted at most; 0: max_sequences
     minfer_cache_type cache_type; // MINFER_CACHE_F16; of the cells
     bool prefix_cache;            // true; a prompt's beginning that was evaluated before is not evaluated again
+    bool kv_share;                // true; sequences that begin alike use the same blocks, else copies: the same bytes
 } minfer_engine_options;
+
+#define MINFER_CTX_AUTO (-1) // of n_ctx
 
 MINFER_API void minfer_engine_options_init(minfer_engine_options *options, size_t size);
 
 // An engine over a model, with all the memory that its steps need. options may be NULL: the defaults. NULL with error: options
-// out of range (by name and value), memory.
+// out of range (by name and value); memory: what does not fit into what is free is refused with the numbers and the largest context
+// that would.
 MINFER_API minfer_engine *minfer_engine_new(minfer_model *model, const minfer_engine_options *options, minfer_error *error);
 
 // Frees an engine with the sequences that are left in it.

@@ -3,12 +3,15 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "base/cpu.h"
 #include "base/mem.h"
+#include "engine/memory.h"
 
 #define DEFAULT_CTX 4096 // cells for each sequence
 
 static bool engine_params(const minfer_model *m, const minfer_engine_options *o, mf_engine_params *p, mf_error *err) {
-    if (o->n_ctx < 0) return mf_fail(err, MF_ERR_ARGUMENT, "the context is %d; it must be 0 or more", o->n_ctx);
+    if (o->n_ctx < MINFER_CTX_AUTO)
+        return mf_fail(err, MF_ERR_ARGUMENT, "the context is %d; it must be 0 or more, or MINFER_CTX_AUTO", o->n_ctx);
     static const mf_type types[] = {
         [MINFER_CACHE_F16] = MF_TYPE_F16, [MINFER_CACHE_F32] = MF_TYPE_F32, [MINFER_CACHE_Q8_0] = MF_TYPE_Q8_0};
     if ((unsigned)o->cache_type >= sizeof types / sizeof types[0])
@@ -20,10 +23,20 @@ static bool engine_params(const minfer_model *m, const minfer_engine_options *o,
     p->max_outs = o->max_outputs;
     p->kv_type = types[o->cache_type];
     p->prefix_cache = o->prefix_cache;
+    p->kv_share = o->kv_share;
     int32_t most = m->model->hparams.n_ctx_train;
     int64_t cells = (int64_t)(most < DEFAULT_CTX ? most : DEFAULT_CTX) * o->max_sequences;
     p->n_ctx = o->n_ctx ? o->n_ctx : cells > INT32_MAX ? INT32_MAX : (int32_t)cells;
     return true;
+}
+
+// Holds the parameters against the memory that is free; false with err where they don't fit. The weights are in memory.
+static bool fit(const minfer_model *m, mf_engine_params *p, mf_error *err) {
+    uint64_t available = mf_memory_available();
+    mf_memory_plan plan;
+    if (p->n_ctx == MINFER_CTX_AUTO) return mf_memory_auto_ctx(m->model, &m->devices, p, true, available, err);
+    return mf_memory_plan_make(m->model, &m->devices, p, true, &plan, err) &&
+           mf_memory_check(&plan, available, mf_memory_most_ctx(m->model, p->max_seqs), err);
 }
 
 static minfer_engine *make(minfer_model *m, const minfer_engine_options *options, mf_error *err) {
@@ -36,7 +49,7 @@ static minfer_engine *make(minfer_model *m, const minfer_engine_options *options
     *e = (minfer_engine){.model = m, .max_sequences = o.max_sequences};
     mf_api_model_hold(m);
     pthread_mutex_lock(&m->turn);
-    e->engine = mf_engine_new(m->model, &m->devices, &p, err); // refuses numbers out of range
+    if (fit(m, &p, err)) e->engine = mf_engine_new(m->model, &m->devices, &p, err); // both refuse numbers out of range
     pthread_mutex_unlock(&m->turn);
     if (e->engine) {
         e->sequences = mf_alloc((size_t)o.max_sequences, sizeof(minfer_sequence *));

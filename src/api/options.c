@@ -32,7 +32,7 @@ static bool take(void *own, size_t known, size_t first, const void *given, const
 
 static const minfer_model_options model_defaults = {.size = sizeof model_defaults};
 static const minfer_engine_options engine_defaults = {
-    .size = sizeof engine_defaults, .max_sequences = 1, .n_batch = 512, .prefix_cache = true};
+    .size = sizeof engine_defaults, .max_sequences = 1, .n_batch = 512, .prefix_cache = true, .kv_share = true};
 static const minfer_sequence_options sequence_defaults = {.size = sizeof sequence_defaults, .max_tokens = -1};
 
 static minfer_sampling sampling_of(mf_sampler_params p) {

@@ -43,12 +43,13 @@ static bool make_plan(facts *f, const mf_options *o, mf_error *err) {
     mf_engine_params params;
     if (!mf_engine_params_from(o, &params, err) || !mf_load_model(&f->loaded, err)) return false;
     int32_t most = f->loaded.model->hparams.n_ctx_train;
-    params.n_ctx = o->ctx ? o->ctx : DEFAULT_CTX;
+    if (o->ctx == MF_CTX_AUTO && !mf_load_auto_ctx(&f->loaded, &params, err)) return false;
+    if (o->ctx != MF_CTX_AUTO) params.n_ctx = o->ctx ? o->ctx : DEFAULT_CTX;
     if (params.n_ctx > most) {
         if (o->ctx) mf_log(MF_LOG_NOTICE, "--ctx %d is more than the model's %d, which is used", o->ctx, most);
         params.n_ctx = most;
     }
-    return mf_memory_plan_make(&f->loaded, &params, &f->plan, err);
+    return mf_memory_plan_make(f->loaded.model, &f->loaded.devices, &params, false, &f->plan, err);
 }
 
 // ---- Text

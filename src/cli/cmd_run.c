@@ -28,10 +28,14 @@ typedef struct job {
 } job;
 
 // The context: as asked, or the default made large enough for the prompt and the answer; at most the model's.
-static bool choose_ctx(const job *j, int32_t *n_ctx, mf_error *err) {
+static bool choose_ctx(const job *j, mf_engine_params *params, mf_error *err) {
     const mf_options *o = j->o;
     int64_t most = j->loaded.model->hparams.n_ctx_train, prompt = (int64_t)j->prompt.len;
     int64_t answer = o->n_predict >= 0 ? o->n_predict : 512, want = o->ctx;
+    if (want == MF_CTX_AUTO) {
+        if (!mf_load_auto_ctx(&j->loaded, params, err)) return false;
+        want = params->n_ctx;
+    }
     if (!want) {
         want = prompt + answer > DEFAULT_CTX ? prompt + answer : DEFAULT_CTX;
         if (want > most) want = most;
@@ -43,7 +47,7 @@ static bool choose_ctx(const job *j, int32_t *n_ctx, mf_error *err) {
     if (prompt > want)
         return mf_fail(err, MF_ERR_LIMIT, "the prompt has %lld tokens and the context %lld%s", (long long)prompt,
                        (long long)want, want == most ? ", the model's maximum" : "; --ctx makes it larger");
-    *n_ctx = (int32_t)want;
+    params->n_ctx = (int32_t)want;
     return true;
 }
 
@@ -64,7 +68,7 @@ static bool load(job *j, const char *path, mf_error *err) {
         return false;
     return mf_sampling_make(&j->sampling, j->o, l->file, l->tokenizer, j->eog.data, j->eog.len, l->model->hparams.n_vocab,
                             err) &&
-           choose_ctx(j, &params.n_ctx, err) && mf_load_engine(l, &params, err);
+           choose_ctx(j, &params, err) && mf_load_engine(l, &params, err);
 }
 
 // ---- What is printed
@@ -194,6 +198,7 @@ static int finish(job *j) {
     if (a->finish[0] == 'l' && j->o->n_predict != a->n_generated) mf_log(MF_LOG_NOTICE, "the context is full");
     log_speed(a);
     mf_inside_timing(&j->loaded);
+    mf_log_kv(j->loaded.engine);
     if (a->finish[0] == 'e') return mf_cli_fail(&a->error);
     return a->finish[0] == 'c' ? MF_EXIT_INTERRUPTED : MF_EXIT_DONE;
 }

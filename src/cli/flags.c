@@ -168,6 +168,7 @@ static int set_value(mf_options *o, const mf_flag *flag, const char *where, cons
     switch (flag->kind) {
     case MF_FLAG_BOOL: return set_bool(field, where, mf_str_of(value), err);
     case MF_FLAG_INT:
+        if ((flag->marks & MF_FLAG_AUTO) && strcmp(value, "auto") == 0) return *(int32_t *)field = -1, MF_EXIT_DONE;
         code = get_whole(flag, where, mf_str_of(value), &whole, err);
         if (code == MF_EXIT_DONE) *(int32_t *)field = (int32_t)whole;
         return code;

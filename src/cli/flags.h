@@ -61,6 +61,7 @@ typedef enum mf_flag_source {
 enum {                      // mf_flag.marks
     MF_FLAG_HIDDEN = 1,     // not in --help and the docs
     MF_FLAG_NO_DEFAULT = 2, // its number at the start only says that it was not given
+    MF_FLAG_AUTO = 8,       // an INT that takes the word auto, -1
 };
 
 typedef struct mf_flag {

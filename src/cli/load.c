@@ -108,38 +108,11 @@ bool mf_engine_params_from(const mf_options *o, mf_engine_params *params, mf_err
     if (type) // one of the flag's choices
         params->kv_type = strcmp(type, "f32") == 0 ? MF_TYPE_F32 : strcmp(type, "q8_0") == 0 ? MF_TYPE_Q8_0 : MF_TYPE_F16;
     params->fuse = MF_FUSE_ALL & ~o->no_fuse;
+    params->prefix_cache = !o->no_prefix_cache;
+    params->kv_share = !o->no_kv_share;
     params->trace_dir = o->trace && *o->trace ? o->trace : NULL;
     params->op_timing = o->op_timing;
     return true;
-}
-
-bool mf_memory_plan_make(const mf_loaded *l, const mf_engine_params *params, mf_memory_plan *plan, mf_error *err) {
-    mf_engine_memory memory;
-    if (!mf_engine_plan(l->model, &l->devices, params, &memory, err)) return false;
-    *plan = (mf_memory_plan){mf_model_weight_bytes(l->model, l->devices.device[0]), memory.kv, memory.activations,
-                             params->n_ctx};
-    return true;
-}
-
-size_t mf_memory_plan_total(const mf_memory_plan *plan) { return plan->weights + plan->kv + plan->activations; }
-
-int32_t mf_memory_largest_ctx(const mf_memory_plan *plan, uint64_t available, int32_t n_max) {
-    uint64_t fixed = (uint64_t)plan->weights + plan->activations,
-             blocks = ((uint64_t)plan->n_ctx + MF_KV_BLOCK - 1) / MF_KV_BLOCK;
-    if (available <= fixed || blocks == 0 || plan->kv < blocks) return 0;
-    uint64_t cells = (available - fixed) / (plan->kv / blocks) * MF_KV_BLOCK;
-    return cells > (uint64_t)n_max ? n_max : (int32_t)cells;
-}
-
-bool mf_memory_check(const mf_memory_plan *plan, uint64_t available, int32_t n_max, mf_error *err) {
-    if (mf_memory_plan_total(plan) <= available) return true;
-    char total[32], weights[32], kv[32], activations[32], have[32], advice[80] = "no --ctx would fit";
-    int32_t largest = mf_memory_largest_ctx(plan, available, n_max);
-    if (largest > 0) snprintf(advice, sizeof advice, "the largest --ctx that fits is %d", largest);
-    return mf_fail(
-        err, MF_ERR_MEMORY, "this needs %s (weights %s, KV cache %s for --ctx %d, activations %s) and %s are free; %s",
-        mf_bytes_text(mf_memory_plan_total(plan), total), mf_bytes_text(plan->weights, weights), mf_bytes_text(plan->kv, kv),
-        plan->n_ctx, mf_bytes_text(plan->activations, activations), mf_bytes_text(available, have), advice);
 }
 
 static bool on_progress(void *arg, double fraction) {
@@ -149,7 +122,7 @@ static bool on_progress(void *arg, double fraction) {
 
 bool mf_load_engine(mf_loaded *l, const mf_engine_params *params, mf_error *err) {
     mf_memory_plan plan;
-    if (!mf_memory_plan_make(l, params, &plan, err)) return false;
+    if (!mf_memory_plan_make(l->model, &l->devices, params, false, &plan, err)) return false;
     char bytes[32];
     mf_log(MF_LOG_DEBUG, "memory: %s planned", mf_bytes_text(mf_memory_plan_total(&plan), bytes));
     if (!mf_memory_check(&plan, mf_memory_available(), l->model->hparams.n_ctx_train, err)) return false;
@@ -160,11 +133,18 @@ bool mf_load_engine(mf_loaded *l, const mf_engine_params *params, mf_error *err)
     return ok && (l->engine = mf_engine_new(l->model, &l->devices, params, err));
 }
 
-const char *mf_bytes_text(uint64_t bytes, char out[32]) {
-    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB"};
-    double value = (double)bytes;
-    size_t unit = 0;
-    for (; value >= 999.5 && unit + 1 < sizeof units / sizeof units[0]; unit++) value /= 1000;
-    snprintf(out, 32, value < 9.95 && unit > 0 ? "%.1f %s" : "%.0f %s", value, units[unit]);
-    return out;
+bool mf_load_auto_ctx(const mf_loaded *l, mf_engine_params *params, mf_error *err) {
+    if (!mf_memory_auto_ctx(l->model, &l->devices, params, false, mf_memory_available(), err)) return false;
+    mf_log(MF_LOG_DEBUG, "--ctx auto is %d", params->n_ctx);
+    return true;
+}
+
+void mf_log_kv(const mf_engine *engine) {
+    mf_kv_stats s = mf_engine_kv_stats(engine);
+    char bytes[32];
+    mf_log(MF_LOG_DEBUG,
+           "KV cache: %d blocks of %d cells (%s), %d used, %d shared, %d cached; %" PRIu64 " copies on write, %" PRIu64
+           " tokens from the prefix cache",
+           s.blocks_total, MF_KV_BLOCK, mf_bytes_text(s.bytes, bytes), s.blocks_used, s.blocks_shared, s.blocks_cached,
+           s.copies, s.hit_cells);
 }

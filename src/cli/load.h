@@ -4,7 +4,7 @@
 
 #include "backend/cpu/kernels.h"
 #include "cli/options.h"
-#include "engine/engine.h"
+#include "engine/memory.h"
 #include "text/tokenizer.h"
 
 // What a command has open. Zero-initialised is empty.
@@ -20,7 +20,7 @@ typedef struct mf_loaded {
 void mf_unload(mf_loaded *l);
 
 // Each fills its part, with err on failure; what was opened before stays until mf_unload.
-bool mf_load_file(mf_loaded *l, const char *path, mf_error *err); // names such as hf:… are refused
+bool mf_load_file(mf_loaded *l, const char *path, mf_error *err);
 bool mf_load_devices(mf_loaded *l, const mf_options *o, mf_error *err);
 bool mf_load_model(mf_loaded *l, mf_error *err); // of the file
 bool mf_load_tokenizer(mf_loaded *l, const mf_options *o, mf_error *err);
@@ -33,21 +33,9 @@ bool mf_devices_open(mf_device_list *list, const mf_options *o, mf_error *err);
 // The engine's parameters that flags set: batch, cells, fusions. False where --cache-type, -ctk and -ctv differ.
 bool mf_engine_params_from(const mf_options *o, mf_engine_params *params, mf_error *err);
 
-typedef struct mf_memory_plan {
-    size_t weights, kv, activations; // bytes
-    int32_t n_ctx;
-} mf_memory_plan;
+// Sets n_ctx to what fits into the memory that is free (--ctx auto), before the weights are prepared.
+bool mf_load_auto_ctx(const mf_loaded *l, mf_engine_params *params, mf_error *err);
 
-bool mf_memory_plan_make(const mf_loaded *l, const mf_engine_params *params, mf_memory_plan *plan, mf_error *err);
-size_t mf_memory_plan_total(const mf_memory_plan *plan);
-
-// The largest context, in whole blocks and at most n_max, with which the plan fits into `available` bytes; 0: none.
-int32_t mf_memory_largest_ctx(const mf_memory_plan *plan, uint64_t available, int32_t n_max);
-
-// Refuses a plan that does not fit, with its numbers and the largest context that does.
-bool mf_memory_check(const mf_memory_plan *plan, uint64_t available, int32_t n_max, mf_error *err);
-
-// "1.4 GB", "612 MB": powers of 1000.
-const char *mf_bytes_text(uint64_t bytes, char out[32]);
+void mf_log_kv(const mf_engine *engine); // the cache's statistics, for --verbose
 
 #endif

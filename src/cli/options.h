@@ -16,6 +16,8 @@ enum { // exit codes
 
 typedef mf_array(const char *) mf_text_list;
 
+#define MF_CTX_AUTO (-1) // --ctx auto: what fits into the memory that is free
+
 typedef struct mf_options {
     mf_text_list words; // what is no flag: MODEL, then PROMPT or TEXT
 
@@ -24,7 +26,7 @@ typedef struct mf_options {
     const char *pre;
 
     int32_t n_predict; // -1: until the end
-    int32_t ctx;       // 0: not given
+    int32_t ctx;       // 0: not given; MF_CTX_AUTO
     int32_t logprobs;  // -1: none
     bool ignore_eos, greedy;
     mf_text_list stop;
@@ -38,6 +40,7 @@ typedef struct mf_options {
     const char *cache_type, *cache_type_k, *cache_type_v;
     const char *cpu; // kernel row; NULL or "": the best
     mf_text_list backends;
+    bool no_prefix_cache, no_kv_share;
     unsigned no_fuse;                         // MF_FUSE_*
     const char *dump_dot, *dump_json, *trace; // NULL: not asked for
     bool op_timing;

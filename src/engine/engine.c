@@ -3,11 +3,17 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "engine/memory.h"
 #include "engine/state.h"
 
 void mf_engine_params_init(mf_engine_params *p) {
-    *p = (mf_engine_params){
-        .n_ctx = 4096, .n_batch = 512, .max_seqs = 1, .kv_type = MF_TYPE_F16, .fuse = MF_FUSE_ALL, .prefix_cache = true};
+    *p = (mf_engine_params){.n_ctx = 4096,
+                            .n_batch = 512,
+                            .max_seqs = 1,
+                            .kv_type = MF_TYPE_F16,
+                            .fuse = MF_FUSE_ALL,
+                            .prefix_cache = true,
+                            .kv_share = true};
 }
 
 static bool check_range(const char *name, int32_t value, int32_t low, int32_t high, mf_error *err) {
@@ -20,14 +26,18 @@ static bool settle(const mf_model *model, const mf_engine_params *in, mf_engine_
     *p = *in;
     if (!check_range("the number of sequences", p->max_seqs, 1, 1024, err)) return false;
     if (p->max_outs == 0) p->max_outs = p->max_seqs;
-    int64_t most = (int64_t)model->hparams.n_ctx_train * p->max_seqs;
-    return check_range("the context", p->n_ctx, 1, most > INT32_MAX - 64 ? INT32_MAX - 64 : (int32_t)most, err) &&
+    return check_range("the context", p->n_ctx, 1, mf_memory_most_ctx(model, p->max_seqs), err) &&
            check_range("the batch size", p->n_batch, 1, 8192, err) &&
            check_range("the number of output rows", p->max_outs, 1, 8192, err);
 }
 
 static mf_kv_params kv_params(const mf_model *m, const mf_engine_params *p) {
-    return (mf_kv_params){p->kv_type, m->hparams.n_layer, m->hparams.n_head_kv, m->hparams.head_dim, p->n_ctx};
+    return (mf_kv_params){.type = p->kv_type,
+                          .n_layer = m->hparams.n_layer,
+                          .n_head_kv = m->hparams.n_head_kv,
+                          .head_dim = m->hparams.head_dim,
+                          .n_cells = p->n_ctx,
+                          .copies = !p->kv_share};
 }
 
 // The most cells of one sequence.

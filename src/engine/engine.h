@@ -19,12 +19,13 @@ typedef struct mf_engine_params {
     int32_t max_outs;      // rows of a step whose logits are wanted at most; 0: max_seqs
     mf_type kv_type;       // F16, F32 or Q8_0 (heads of a multiple of 32 channels)
     unsigned fuse;         // MF_FUSE_*
-    bool prefix_cache;     // share the blocks of prompts that begin alike (same bytes, other speed)
+    bool prefix_cache;     // take what earlier prompts that begin alike have evaluated (same bytes, other speed)
+    bool kv_share;         // as blocks that both use; else as copies (same bytes)
     const char *trace_dir; // NULL: off; else every node's values go there (docs/debugging.md)
     bool op_timing;        // measure each operation's time
 } mf_engine_params;
 
-// n_ctx 4096, n_batch 512, max_seqs 1, f16 cells, all fusions, the prefix cache on.
+// n_ctx 4096, n_batch 512, max_seqs 1, f16 cells, all fusions, the prefix cache and sharing on.
 void mf_engine_params_init(mf_engine_params *params);
 
 // What an engine will allocate beside the weights, in bytes.
@@ -73,6 +74,9 @@ bool mf_sequence_append(mf_sequence *seq, const int32_t *ids, size_t n, mf_error
 
 // Drops everything from token n on; what was generated or appended behind it is forgotten.
 void mf_sequence_truncate(mf_sequence *seq, int32_t n);
+
+// Changes the key of the draws that follow (nothing without a sampler).
+void mf_sequence_set_seed(mf_sequence *seq, uint64_t seed);
 
 // Ends a sequence's generation: no more events come until something is appended.
 void mf_sequence_stop(mf_sequence *seq);

@@ -43,7 +43,7 @@ mf_kv *mf_kv_new(const mf_kv_params *params, mf_device *device, mf_error *err) {
     int32_t n = blocks_for(params->n_cells);
     mf_kv *kv = mf_alloc(1, sizeof *kv);
     if (!kv) return mf_fail_memory(err, sizeof *kv, "the KV store"), NULL;
-    *kv = (mf_kv){.view = view, .device = device, .bytes = bytes, .n_blocks = n};
+    *kv = (mf_kv){.view = view, .device = device, .bytes = bytes, .n_blocks = n, .copies_only = params->copies};
     kv->refs = mf_alloc((size_t)n, sizeof *kv->refs);
     kv->free = mf_alloc((size_t)n, sizeof *kv->free);
     kv->view.base = device->class->alloc(device, bytes);
@@ -120,7 +120,15 @@ static void copy_block(mf_kv *kv, int32_t from, int32_t to) {
         memcpy(layer + (size_t)to * kv->view.block_stride, layer + (size_t)from * kv->view.block_stride,
                kv->view.block_stride);
     }
-    kv->copies++;
+}
+
+int32_t mf_kv_borrow(mf_kv *kv, int32_t block) {
+    mf_kv_refer(kv, block); // so that it isn't the one that makes room
+    if (!kv->copies_only) return block;
+    int32_t copy = mf_kv_free_blocks(kv) ? take(kv) : -1;
+    if (copy >= 0) copy_block(kv, block, copy);
+    drop(kv, block);
+    return copy;
 }
 
 // Cells of block i are about to be written: nobody else may see that.
@@ -132,6 +140,7 @@ static void make_private(mf_kv *kv, mf_kv_table *table, int32_t i) {
     }
     int32_t own = take(kv);
     copy_block(kv, block, own);
+    kv->copies++;
     drop(kv, block);
     table->blocks.data[i] = own;
 }
@@ -155,10 +164,7 @@ void mf_kv_truncate(mf_kv *kv, mf_kv_table *table, int32_t n_cells) {
     if (n_cells < 0) n_cells = 0;
     while (table->blocks.len > (size_t)blocks_for(n_cells)) drop(kv, table->blocks.data[--table->blocks.len]);
     table->n_cells = n_cells;
-    if (table->n_indexed > n_cells / MF_KV_BLOCK) {
-        table->n_indexed = n_cells / MF_KV_BLOCK;
-        table->parent = table->n_indexed ? mf_kv_number(kv, table->blocks.data[table->n_indexed - 1]) : 0;
-    }
+    if (table->n_indexed > n_cells / MF_KV_BLOCK) mf_kv_find_parent(kv, table, n_cells / MF_KV_BLOCK);
 }
 
 void mf_kv_release(mf_kv *kv, mf_kv_table *table) {
@@ -174,11 +180,15 @@ bool mf_kv_share(mf_kv *kv, const mf_kv_table *from, int32_t n_cells, mf_kv_tabl
     size_t n = (size_t)blocks_for(n_cells);
     if (!mf_array_reserve(&to->blocks, n)) return mf_fail_memory(err, n * sizeof(int32_t), "a block table");
     for (size_t i = 0; i < n; i++) {
-        mf_kv_refer(kv, from->blocks.data[i]);
-        to->blocks.data[to->blocks.len++] = from->blocks.data[i];
+        int32_t block = mf_kv_borrow(kv, from->blocks.data[i]);
+        if (block < 0) {
+            to->n_cells = n_cells;
+            mf_kv_release(kv, to);
+            return mf_fail(err, MF_ERR_LIMIT, "the KV cache is full: %zu blocks are to be copied, %d are free", n, (int)i);
+        }
+        to->blocks.data[to->blocks.len++] = block;
     }
     to->n_cells = n_cells;
-    to->n_indexed = from->n_indexed < n_cells / MF_KV_BLOCK ? from->n_indexed : n_cells / MF_KV_BLOCK;
-    to->parent = to->n_indexed ? mf_kv_number(kv, to->blocks.data[to->n_indexed - 1]) : 0;
+    mf_kv_find_parent(kv, to, from->n_indexed < n_cells / MF_KV_BLOCK ? from->n_indexed : n_cells / MF_KV_BLOCK);
     return true;
 }

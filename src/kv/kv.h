@@ -11,6 +11,7 @@ typedef struct mf_kv_params {
     mf_type type; // of the cells: F32, F16 or Q8_0
     int32_t n_layer, n_head_kv, head_dim;
     int32_t n_cells; // in all; rounded up to whole blocks
+    bool copies;     // tables never share a block: they get copies instead of references
 } mf_kv_params;
 
 // A sequence's cells: cell c is slot c % 64 of block blocks.data[c / 64]. Zero-initialised is empty.
@@ -56,13 +57,14 @@ void mf_kv_truncate(mf_kv *kv, mf_kv_table *table, int32_t n_cells);
 // Gives all blocks back and frees the table.
 void mf_kv_release(mf_kv *kv, mf_kv_table *table);
 
-// Makes `to` (empty) share the first n_cells cells of `from` by reference. False when memory is out.
+// Makes `to` (empty) share the first n_cells cells of `from` by reference, or copies them. False with err: memory, no room for copies.
 bool mf_kv_share(mf_kv *kv, const mf_kv_table *from, int32_t n_cells, mf_kv_table *to, mf_error *err);
 
 // ---- The prefix index: full blocks by the tokens they hold and the block before them. Freed blocks stay in it, least recently used
 // first out, until their space is needed.
 
-// Gives an empty table every leading full block that is known for these tokens, by reference. The cells it got are table->n_cells.
+// Gives an empty table every leading full block that is known for these tokens, by reference or, as long as there is room, as a copy.
+// The cells it got are table->n_cells.
 // False when memory is out.
 bool mf_kv_match(mf_kv *kv, const int32_t *tokens, int32_t n_tokens, mf_kv_table *table, mf_error *err);
 

@@ -28,7 +28,12 @@ void mf_kv_prefix_free(mf_kv *kv) {
     free(kv->older);
 }
 
-uint64_t mf_kv_number(const mf_kv *kv, int32_t block) { return kv->entries[block].number; }
+// Blocks that were found equal to one of the index, or copied from one, have no number of their own: from there on mf_kv_index looks again.
+void mf_kv_find_parent(const mf_kv *kv, mf_kv_table *table, int32_t n) {
+    while (n > 0 && !kv->entries[table->blocks.data[n - 1]].number) n--;
+    table->n_indexed = n;
+    table->parent = n ? kv->entries[table->blocks.data[n - 1]].number : 0;
+}
 
 static int32_t *bucket_of(const mf_kv *kv, uint64_t parent, const int32_t *tokens) {
     uint64_t hash = mf_hash(tokens, MF_KV_BLOCK * sizeof *tokens, parent);
@@ -80,9 +85,11 @@ bool mf_kv_match(mf_kv *kv, const int32_t *tokens, int32_t n_tokens, mf_kv_table
     for (size_t i = 0; i < most; i++) {
         int32_t block = find(kv, table->parent, tokens + i * MF_KV_BLOCK);
         if (block < 0) break;
-        mf_kv_refer(kv, block);
-        table->blocks.data[table->blocks.len++] = block;
-        table->parent = kv->entries[block].number;
+        uint64_t number = kv->entries[block].number;
+        int32_t own = mf_kv_borrow(kv, block);
+        if (own < 0) break;
+        table->blocks.data[table->blocks.len++] = own;
+        table->parent = number;
     }
     table->n_indexed = (int32_t)table->blocks.len;
     table->n_cells = table->n_indexed * MF_KV_BLOCK;

@@ -16,6 +16,7 @@ struct mf_kv {
     mf_kv_view view;
     mf_device *device;
     size_t bytes;
+    bool copies_only; // no block is shared
     int32_t n_blocks;
     int32_t *refs; // [n_blocks]
     int32_t *free; // stack of free blocks that nothing is known of; the lowest number on top at first
@@ -32,14 +33,17 @@ struct mf_kv {
 
 // kv.c
 void mf_kv_refer(mf_kv *kv, int32_t block); // one reference more
+// One reference more, or a copy of it; -1 when there is no room for one.
+int32_t mf_kv_borrow(mf_kv *kv, int32_t block);
 
 // prefix.c
 bool mf_kv_prefix_init(mf_kv *kv); // false when memory is out
 void mf_kv_prefix_free(mf_kv *kv);
-void mf_kv_cache_block(mf_kv *kv, int32_t block);      // a block of the index has lost its last reference
-void mf_kv_uncache_block(mf_kv *kv, int32_t block);    // it got one again
-int32_t mf_kv_evict(mf_kv *kv);                        // forgets the least recently used cached block and returns it
-void mf_kv_forget(mf_kv *kv, int32_t block);           // takes a block out of the index; nothing where it is not in it
-uint64_t mf_kv_number(const mf_kv *kv, int32_t block); // 0: not in the index
+void mf_kv_cache_block(mf_kv *kv, int32_t block);   // a block of the index has lost its last reference
+void mf_kv_uncache_block(mf_kv *kv, int32_t block); // it got one again
+int32_t mf_kv_evict(mf_kv *kv);                     // forgets the least recently used cached block and returns it
+// The last of the first n blocks that is in the index: sets table->n_indexed and table->parent.
+void mf_kv_find_parent(const mf_kv *kv, mf_kv_table *table, int32_t n);
+void mf_kv_forget(mf_kv *kv, int32_t block); // takes a block out of the index; nothing where it is not in it
 
 #endif

@@ -316,6 +316,39 @@ static void test_turns_and_truncation(void **state) {
     minfer_engine_free(e);
 }
 
+// The cache's settings: what it is made of, how large, shared or copied. Only the format of cells changes what is generated.
+static void test_cache_options(void **state) {
+    (void)state;
+    minfer_engine_stats stats[3];
+    answer answers[3];
+    for (int i = 0; i < 3; i++) {
+        minfer_engine_options o;
+        minfer_engine_options_init(&o, sizeof o);
+        o.max_sequences = 2;
+        o.n_ctx = i == 0 ? MINFER_CTX_AUTO : 512;
+        o.kv_share = i != 1;
+        o.cache_type = i == 2 ? MINFER_CACHE_Q8_0 : MINFER_CACHE_F16;
+        minfer_engine *e = NULL;
+        good((e = minfer_engine_new(model, &o, &error)) != NULL);
+        for (int k = 0; k < 2; k++) {
+            minfer_sequence_options so = options_for(&answers[i], NULL, 10);
+            minfer_sequence *s = sequence(e, &so);
+            good(minfer_append(s, prompt, PROMPT, &error));
+            assert_int_equal(minfer_sequence_n_cached(s), 64 * k);
+            run(e);
+        }
+        minfer_engine_get_stats(e, &stats[i], sizeof stats[i]);
+        minfer_engine_free(e);
+    }
+    assert_int_equal(stats[0].kv_blocks_total, 2 * 1024 / 64); // the model's maximum fits
+    assert_int_equal(stats[0].kv_blocks_shared, 1);
+    assert_int_equal(stats[1].kv_blocks_shared, 0);
+    assert_int_equal(stats[1].kv_hit_cells, 64);
+    assert_int_equal(answers[0].n, answers[1].n);
+    assert_memory_equal(answers[0].ids, answers[1].ids, answers[0].n * sizeof *answers[0].ids);
+    assert_int_equal(stats[1].kv_bytes / 512 * 17, stats[2].kv_bytes / 512 * 32); // 2 bytes a channel against 1 and 2 / 32
+}
+
 static void test_prefix_cache_and_stats(void **state) {
     (void)state;
     minfer_engine *e = fixture_engine(model, 2, 0);
@@ -360,7 +393,7 @@ static void test_engine_refusals(void **state) {
         int32_t value;
         const char *part;
     } cases[] = {
-        {offsetof(minfer_engine_options, n_ctx), -1, "the context is -1"},
+        {offsetof(minfer_engine_options, n_ctx), -2, "the context is -2"},
         {offsetof(minfer_engine_options, n_ctx), 1025, "the context is 1025"},
         {offsetof(minfer_engine_options, max_sequences), 0, "the number of sequences is 0"},
         {offsetof(minfer_engine_options, max_sequences), -5, "the number of sequences is -5"},
@@ -584,6 +617,7 @@ int main(void) {
         cmocka_unit_test(test_ending_tokens),
         cmocka_unit_test(test_stop_texts),
         cmocka_unit_test(test_turns_and_truncation),
+        cmocka_unit_test(test_cache_options),
         cmocka_unit_test(test_prefix_cache_and_stats),
         cmocka_unit_test(test_engine_refusals),
         cmocka_unit_test(test_sequence_refusals),

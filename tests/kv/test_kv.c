@@ -151,6 +151,70 @@ static void nothing_fragments(void **state) {
     mf_kv_free(kv);
 }
 
+static void put(int32_t *tokens, int32_t first, int32_t n) {
+    for (int32_t i = 0; i < n; i++) tokens[i] = first + i;
+}
+
+// Two tables that evaluated the same tokens side by side: the second one's blocks are not those of the index. Cut back and filled with
+// something else, what follows stands behind the first block, not in its place.
+static void equal_blocks_keep_their_place(void **state) {
+    (void)state;
+    mf_kv *kv = open_small();
+    mf_error err = {0};
+    mf_kv_table a = {0}, b = {0}, c = {0};
+    int32_t tokens[3 * MF_KV_BLOCK];
+    put(tokens, 0, 3 * MF_KV_BLOCK);
+    assert_true(mf_kv_extend(kv, &a, 2 * MF_KV_BLOCK, &err) && mf_kv_extend(kv, &b, 2 * MF_KV_BLOCK, &err));
+    mf_kv_index(kv, &a, tokens);
+    mf_kv_index(kv, &b, tokens);
+    mf_kv_truncate(kv, &b, MF_KV_BLOCK);
+    put(tokens + MF_KV_BLOCK, 5000, MF_KV_BLOCK);
+    assert_true(mf_kv_extend(kv, &b, 2 * MF_KV_BLOCK, &err));
+    mf_kv_index(kv, &b, tokens);
+    assert_true(mf_kv_match(kv, tokens + MF_KV_BLOCK, MF_KV_BLOCK, &c, &err));
+    assert_int_equal(c.n_cells, 0); // nothing begins with 5000
+    assert_true(mf_kv_match(kv, tokens, 2 * MF_KV_BLOCK, &c, &err));
+    assert_int_equal(c.n_cells, 2 * MF_KV_BLOCK);
+    assert_int_equal(c.blocks.data[1], b.blocks.data[1]);
+    mf_kv_release(kv, &a), mf_kv_release(kv, &b), mf_kv_release(kv, &c);
+    mf_kv_free(kv);
+}
+
+// Without sharing, what is known is copied; without room for copies it is not taken.
+static void copies_instead_of_references(void **state) {
+    (void)state;
+    mf_kv_params p = small;
+    mf_error err = {0};
+    p.copies = true;
+    mf_kv *kv = mf_kv_new(&p, &memory, &err);
+    assert_non_null(kv);
+    mf_kv_table a = {0}, b = {0}, c = {0};
+    int32_t tokens[4 * MF_KV_BLOCK];
+    put(tokens, 0, 4 * MF_KV_BLOCK);
+    assert_true(mf_kv_extend(kv, &a, 4 * MF_KV_BLOCK, &err));
+    size_t stride = mf_kv_view_of(kv)->block_stride;
+    for (int32_t l = 0; l < 2; l++)
+        for (int32_t i = 0; i < 4; i++) memset(block_at(kv, l, a.blocks.data[i]), 10 * l + i + 1, stride);
+    mf_kv_index(kv, &a, tokens);
+    assert_true(mf_kv_match(kv, tokens, 4 * MF_KV_BLOCK, &b, &err));
+    assert_int_equal(b.n_cells, 4 * MF_KV_BLOCK);
+    for (int32_t i = 0; i < 4; i++) {
+        assert_int_not_equal(a.blocks.data[i], b.blocks.data[i]);
+        assert_memory_equal(block_at(kv, 1, a.blocks.data[i]), block_at(kv, 1, b.blocks.data[i]), stride);
+    }
+    assert_int_equal(mf_kv_stats_get(kv).blocks_shared, 0);
+    assert_int_equal(mf_kv_stats_get(kv).copies, 0); // none before a write
+    assert_true(mf_kv_match(kv, tokens, 4 * MF_KV_BLOCK, &c, &err));
+    assert_int_equal(c.n_cells, 2 * MF_KV_BLOCK); // two blocks are left
+    mf_kv_release(kv, &c);
+    assert_false(mf_kv_share(kv, &a, 3 * MF_KV_BLOCK, &c, &err));
+    assert_int_equal(err.code, MF_ERR_LIMIT);
+    assert_int_equal(mf_kv_free_blocks(kv), 2);
+    mf_kv_release(kv, &a), mf_kv_release(kv, &b);
+    assert_int_equal(mf_kv_free_blocks(kv), 10);
+    mf_kv_free(kv);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layout),
@@ -159,6 +223,8 @@ int main(void) {
         cmocka_unit_test(full_is_all_or_nothing),
         cmocka_unit_test(shared_blocks_are_copied_before_a_write),
         cmocka_unit_test(nothing_fragments),
+        cmocka_unit_test(equal_blocks_keep_their_place),
+        cmocka_unit_test(copies_instead_of_references),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,13 @@
-// The memory plan's arithmetic and its refusal.
+// The memory plan's arithmetic, its refusal and the context that fits.
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include <cmocka.h>
 
-#include "cli/load.h"
+#include "engine/fixture.h"
+#include "engine/memory.h"
 
 static void largest_context(void **state) {
     (void)state;
@@ -29,10 +31,11 @@ static void refusal(void **state) {
     assert_false(mf_memory_check(&plan, 12500000000, 8192, &err));
     assert_int_equal(err.code, MF_ERR_MEMORY);
     assert_string_equal(
-        err.text, "this needs 22 GB (weights 5.0 GB, KV cache 16 GB for --ctx 1024, activations 500 MB) and 12 GB are free; "
-                  "the largest --ctx that fits is 448");
+        err.text,
+        "this needs 22 GB (weights 5.0 GB, KV cache 16 GB for a context of 1024, activations 500 MB) and 12 GB are "
+        "free; the largest context (--ctx) that fits is 448");
     assert_false(mf_memory_check(&plan, 4000000000, 8192, &err));
-    assert_non_null(strstr(err.text, "no --ctx would fit"));
+    assert_non_null(strstr(err.text, "no context would fit"));
 }
 
 static void bytes(void **state) {
@@ -56,40 +59,32 @@ static void bytes(void **state) {
         assert_string_equal(mf_bytes_text(cases[i].bytes, text), cases[i].text);
 }
 
-static void cache_types(void **state) {
+static void auto_context(void **state) {
     (void)state;
-    mf_options o;
-    mf_engine_params params;
+    fixture f;
     mf_error err = {0};
-    mf_options_init(&o);
-    assert_true(mf_engine_params_from(&o, &params, &err));
-    assert_int_equal(params.kv_type, MF_TYPE_F16);
-    assert_int_equal(params.fuse, MF_FUSE_ALL);
-    o.cache_type_k = "f32";
-    o.no_fuse = MF_FUSE_QKV;
-    assert_true(mf_engine_params_from(&o, &params, &err));
-    assert_int_equal(params.kv_type, MF_TYPE_F32);
-    assert_int_equal(params.fuse, MF_FUSE_ALL & ~MF_FUSE_QKV);
-    o.cache_type_v = "f16";
-    assert_false(mf_engine_params_from(&o, &params, &err));
-    assert_non_null(strstr(err.text, "f32 and f16 are both given"));
-}
-
-static void remote_names(void **state) {
-    (void)state;
-    const char *names[] = {"hf:owner/repo", "ollama:llama3", "https://example.com/x.gguf"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        mf_loaded l = {0};
-        mf_error err = {0};
-        assert_false(mf_load_file(&l, names[i], &err));
-        assert_int_equal(err.code, MF_ERR_UNSUPPORTED);
-        assert_non_null(strstr(err.text, names[i]));
-        mf_unload(&l);
-    }
+    mf_engine_params p;
+    mf_memory_plan plan;
+    mf_engine_params_init(&p);
+    p.max_seqs = 2;
+    assert_true(fixture_open(&f, MF_FIXTURES "/tiny/llama-mix.gguf", NULL, 1, &err));
+    assert_true(mf_memory_auto_ctx(f.model, &f.devices, &p, true, UINT64_MAX, &err));
+    assert_int_equal(p.n_ctx, 2048); // the model's maximum for each
+    assert_true(mf_memory_plan_make(f.model, &f.devices, &p, true, &plan, &err));
+    assert_int_equal(plan.weights, 0);
+    uint64_t half = (plan.activations + plan.kv / 2) / 15 * 16 + 1000;
+    assert_true(mf_memory_auto_ctx(f.model, &f.devices, &p, true, half, &err));
+    assert_true(p.n_ctx >= 1024 && p.n_ctx <= 1024 + MF_KV_BLOCK);
+    assert_true(mf_memory_plan_make(f.model, &f.devices, &p, true, &plan, &err));
+    assert_true(mf_memory_plan_total(&plan) <= half);
+    assert_false(mf_memory_auto_ctx(f.model, &f.devices, &p, true, plan.activations / 2, &err));
+    assert_int_equal(err.code, MF_ERR_MEMORY);
+    assert_null(strstr(err.text, "weights"));
+    fixture_close(&f);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(largest_context), cmocka_unit_test(refusal), cmocka_unit_test(bytes),
-                                       cmocka_unit_test(cache_types), cmocka_unit_test(remote_names)};
+                                       cmocka_unit_test(auto_context)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
