@@ -25,6 +25,7 @@ typedef struct trace { // a hash of the logits at each position, and what was ge
     int32_t n_rows;
     int32_t tokens[N_DECODE];
     int32_t n_tokens;
+    int32_t n_cached; // of the prompt's tokens, taken from the prefix cache
 } trace;
 
 typedef struct setup {
@@ -34,6 +35,7 @@ typedef struct setup {
     bool others; // seven other sequences run beside it
     unsigned fuse;
     mf_type cells;
+    bool warm; // the prompt has run before: rows that are not evaluated again have no hash (0)
 } setup;
 
 static inline uint64_t fnv(const void *data, size_t size) {
@@ -52,14 +54,14 @@ static inline void trace_record(void *arg, mf_sequence *seq, int32_t position, c
     if (position >= t->n_rows) t->n_rows = position + 1;
 }
 
-static inline mf_sequence *trace_start(mf_engine *e, trace *t, const int32_t *ids, int32_t n, mf_error *err) {
+static inline mf_sequence *trace_start(mf_engine *e, trace *t, bool all_rows, const int32_t *ids, int32_t n, mf_error *err) {
     mf_sampler_params greedy;
     mf_sampler_params_init(&greedy);
     greedy.temp = 0;
     mf_sequence_params p;
     mf_sequence_params_init(&p);
     p.sampler = &greedy, p.max_tokens = N_DECODE;
-    if (t) p.all_logits = true, p.on_logits = trace_record, p.arg = t;
+    if (t) p.all_logits = all_rows, p.on_logits = trace_record, p.arg = t;
     mf_sequence *s = mf_sequence_new(e, &p, err);
     if (s && mf_sequence_append(s, ids, (size_t)n, err)) return s;
     mf_sequence_free(s);
@@ -96,12 +98,19 @@ static inline bool trace_run(const fixture *f, const setup *how, const int32_t *
     *t = (trace){0};
     mf_sequence *others[N_OTHERS] = {0}, *seen = NULL;
     bool ok = true;
+    if (how->warm) {
+        mf_sequence *before = trace_start(e, NULL, false, ids, n, err);
+        ok = before && trace_steps(e, NULL, t, err);
+        mf_sequence_free(before);
+    }
     for (int i = 0; ok && i < N_OTHERS + 1; i++) {
-        if (i == 3) ok = (seen = trace_start(e, t, ids, n, err)) != NULL;
+        if (i == 3) ok = (seen = trace_start(e, t, !how->warm, ids, n, err)) != NULL;
         if (!ok || i == N_OTHERS || !how->others) continue;
-        ok = (others[i] = trace_start(e, NULL, ids + 5 * (i + 1), 11 + 9 * i < n / 2 ? 11 + 9 * i : n / 2, err)) != NULL;
+        ok = (others[i] = trace_start(e, NULL, false, ids + 5 * (i + 1), 11 + 9 * i < n / 2 ? 11 + 9 * i : n / 2, err)) !=
+             NULL;
     }
     ok = ok && trace_steps(e, seen, t, err);
+    t->n_cached = ok ? mf_sequence_n_cached(seen) : 0;
     for (int i = 0; i < N_OTHERS; i++) mf_sequence_free(others[i]);
     mf_sequence_free(seen);
     mf_engine_free(e);
@@ -132,7 +141,7 @@ typedef struct golden_options {
 static inline bool golden_hash(const golden_options *o, const char *model, const char *row, mf_type cells, uint64_t *hash,
                                mf_error *err) {
     int32_t ids[MOST_ROWS], n = golden_ids(o->fixtures, "long", ids);
-    const setup how = {row, o->n_threads, 128, false, MF_FUSE_ALL, cells};
+    const setup how = {row, o->n_threads, 128, false, MF_FUSE_ALL, cells, false};
     fixture f;
     trace t;
     if (n < 1) return mf_fail(err, MF_ERR_IO, "no long.ids.txt in '%s'", o->fixtures);
