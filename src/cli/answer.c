@@ -38,7 +38,8 @@ static bool add_logprobs(run *r, int32_t token, mf_error *err) {
 static bool show(run *r) {
     mf_stream *s = &r->a->stream;
     mf_buf_add(&r->a->text, s->out.data, s->out.len);
-    bool ok = !r->request->out || s->out.len == 0 || mf_output_write(r->request->out, s->out.data, s->out.len);
+    bool ok = !r->request->out || s->out.len == 0 ||
+              mf_think_write(&r->a->think, r->request->out, (mf_str){s->out.data, s->out.len});
     mf_stream_taken(s);
     return ok;
 }
@@ -99,10 +100,12 @@ static void loop(run *r) {
     a->decode_seconds = first ? mf_clock_seconds(first, end) : 0;
     a->n_dropped = mf_stream_finish(&a->stream);
     show(r);
+    if (r->request->out) mf_think_end(&a->think, r->request->out);
 }
 
 bool mf_answer_make(mf_answer *a, const mf_loaded *l, const mf_options *o, const mf_answer_request *request, mf_error *err) {
     *a = (mf_answer){.n_top = o->logprobs, .n_prompt = (int32_t)request->n_prompt};
+    a->think.color = mf_think_wanted(o);
     mf_stream_init(&a->stream, l->tokenizer, o->stop.data, o->stop.len);
     run r = {.a = a, .l = l, .request = request, .engine = l->engine};
     mf_sequence_params params;

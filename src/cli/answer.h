@@ -5,6 +5,7 @@
 #include "api/stream.h"
 #include "cli/load.h"
 #include "cli/terminal.h"
+#include "cli/think.h"
 
 typedef struct mf_logprob_entry {
     int32_t id;
@@ -13,6 +14,7 @@ typedef struct mf_logprob_entry {
 
 typedef struct mf_answer {
     mf_stream stream;
+    mf_think think;
     mf_buf text;                         // all that was shown
     mf_token_array ids;                  // generated, without the one that ended the text
     mf_array(mf_logprob_entry) logprobs; // for each of ids: itself, then the best n_top

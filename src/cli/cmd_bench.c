@@ -10,6 +10,7 @@
 #include "base/version.h"
 #include "cli/bench.h"
 #include "cli/commands.h"
+#include "cli/info.h"
 #include "cli/inside.h"
 #include "cli/terminal.h"
 
@@ -26,16 +27,9 @@ typedef struct job {
 
 // "llama 134.5 M Q4_1": the type that most of the weights' bytes have.
 static void name_model(job *j) {
-    uint64_t bytes[MF_TYPE_LIMIT] = {0};
-    uint32_t most = 0;
-    for (size_t i = 0; i < mf_gguf_n_tensors(j->loaded.file); i++) {
-        const mf_gguf_tensor *t = mf_gguf_tensor_at(j->loaded.file, i);
-        bytes[t->type % MF_TYPE_LIMIT] += t->size;
-        if (bytes[t->type % MF_TYPE_LIMIT] > bytes[most]) most = t->type % MF_TYPE_LIMIT;
-    }
     double n = (double)mf_model_n_params(j->loaded.model);
     snprintf(j->model_type, sizeof j->model_type, "%s %.1f %s %s", mf_model_arch(j->loaded.model),
-             n >= 1e9 ? n / 1e9 : n / 1e6, n >= 1e9 ? "B" : "M", mf_type_name(most));
+             n >= 1e9 ? n / 1e9 : n / 1e6, n >= 1e9 ? "B" : "M", mf_info_main_type(j->loaded.file));
 }
 
 static bool load(job *j, const char *path, const mf_bench_test *tests, size_t n, mf_error *err) {

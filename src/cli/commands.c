@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/version.h"
 #include "cli/load.h"
+#include "cli/models.h"
 #include "cli/terminal.h"
 
 static const mf_command commands[] = {
@@ -17,6 +18,12 @@ static const mf_command commands[] = {
     {"tokenize", "MODEL [TEXT]", "shows the token ids of a text, or the text of ids", mf_command_tokenize, MF_CMD_TOKENIZE,
      2},
     {"bench", "MODEL", "measures speed, beside what the machine could do", mf_command_bench, MF_CMD_BENCH, 1},
+    {"perplexity", "MODEL", "measures how well a model predicts a text, and how far it is from another's predictions",
+     mf_command_perplexity, MF_CMD_PERPLEXITY, 1},
+    {"list", "", "lists the models in the cache", mf_command_list, MF_CMD_LIST, 0},
+    {"rm", "NAME", "removes a model from the cache", mf_command_rm, MF_CMD_RM, -1},
+    {"completion", "SHELL", "prints the completion script for bash, zsh or fish", mf_command_completion, MF_CMD_COMPLETION,
+     -1},
     {"doctor", "", "shows what this machine has and what minfer uses of it", mf_command_doctor, MF_CMD_DOCTOR, 0},
 };
 
@@ -39,15 +46,14 @@ int mf_cli_fail(const mf_error *err) {
 
 const char *mf_cli_model(const mf_options *o, mf_error *err) {
     if (o->model && *o->model) return o->model;
-    mf_fail(err, MF_ERR_ARGUMENT, "no model: give the path of a GGUF file as the first word or by -m, or set MINFER_MODEL");
+    mf_models_advise(err);
     return NULL;
 }
 
 // A first word that is neither a subcommand nor a file may have been meant as a subcommand.
 static bool check_first_word(const char *word, mf_error *err) {
-    if (access(word, F_OK) == 0 || strpbrk(word, "/.:")) return true;
-    static const char later[] =
-        "chat serve perplexity list pull download rm render grammar convert quantize split merge specverify viz completion";
+    if (access(word, F_OK) == 0 || strpbrk(word, "/.:") || mf_models_has(word)) return true;
+    static const char later[] = "chat serve pull download render grammar convert quantize split merge specverify viz";
     if (mf_names_have(later, mf_str_of(word)))
         return mf_fail(err, MF_ERR_UNSUPPORTED,
                        "the command '%s' is not in this version; minfer --help lists those that are", word);
@@ -87,10 +93,12 @@ static int print_help(void (*main_help)(mf_buf *), const mf_command *command) {
 
 static int dispatch(const mf_command *command, bool named, mf_options *o, const char *first, mf_error *err) {
     if (o->help_markdown) return print_help(mf_help_markdown, NULL);
+    if (o->help_man) return print_help(mf_help_man, NULL);
     if (o->help) return print_help(named ? NULL : mf_help_main, command);
     if (o->version) return print_version(o);
     mf_log_set_level(o->verbose ? MF_LOG_DEBUG : MF_LOG_NOTICE);
     if (!named && first && o->model == first && !check_first_word(first, err)) return mf_cli_fail(err), MF_EXIT_USAGE;
+    if (command->n_words > 0 && !mf_models_resolve(o, command->words[0] != '[', err)) return mf_cli_fail(err);
     return command->run(o);
 }
 

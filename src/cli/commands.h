@@ -9,6 +9,10 @@ int mf_command_info(mf_options *o);
 int mf_command_tokenize(mf_options *o);
 int mf_command_bench(mf_options *o);
 int mf_command_doctor(mf_options *o);
+int mf_command_perplexity(mf_options *o);
+int mf_command_list(mf_options *o);
+int mf_command_rm(mf_options *o);
+int mf_command_completion(mf_options *o);
 
 // The whole program but main(): chooses the subcommand, parses, runs.
 int mf_cli_main(int argc, char *const *argv);

@@ -8,10 +8,11 @@
 
 #define RUN        MF_CMD_RUN
 #define BENCH      MF_CMD_BENCH
-#define MODELS     (MF_CMD_RUN | MF_CMD_INFO | MF_CMD_TOKENIZE | MF_CMD_BENCH)
-#define TEXTS      (MF_CMD_RUN | MF_CMD_TOKENIZE)
-#define ENGINES    (MF_CMD_RUN | MF_CMD_INFO | MF_CMD_BENCH)
-#define THREADED   (MF_CMD_RUN | MF_CMD_BENCH | MF_CMD_DOCTOR | MF_CMD_INFO)
+#define PPL        MF_CMD_PERPLEXITY
+#define MODELS     (MF_CMD_RUN | MF_CMD_INFO | MF_CMD_TOKENIZE | MF_CMD_BENCH | PPL)
+#define TEXTS      (MF_CMD_RUN | MF_CMD_TOKENIZE | PPL)
+#define ENGINES    (MF_CMD_RUN | MF_CMD_INFO | MF_CMD_BENCH | PPL)
+#define THREADED   (MF_CMD_RUN | MF_CMD_BENCH | MF_CMD_DOCTOR | MF_CMD_INFO | PPL)
 #define REAL(f)    MF_FLAG_REAL, RUN, MF_GROUP_SAMPLING, AT(sampler.f)
 #define INTEGER(f) MF_FLAG_INT, RUN, MF_GROUP_SAMPLING, AT(sampler.f), RANGE(INT32_MIN, INT32_MAX)
 
@@ -37,10 +38,11 @@ static const mf_flag flags[] = {
     // Generation
     {"--predict -n --n-predict --max-tokens", "N", MF_FLAG_INT, RUN, MF_GROUP_GENERATION, AT(n_predict),
      RANGE(-1, INT32_MAX), .help = "tokens to generate at most; -1: until the model ends or the context is full"},
-    {"--ctx -c --ctx-size --n-ctx", "N|auto", MF_FLAG_INT, RUN | MF_CMD_INFO, MF_GROUP_GENERATION, AT(ctx), RANGE(1, INT32_MAX),
-     .marks = MF_FLAG_NO_DEFAULT | MF_FLAG_AUTO,
-     .help = "tokens of context, at most the model's maximum (default: 4096, or more where prompt and -n need it; auto: as many as "
-             "fit into free memory)"},
+    {"--ctx -c --ctx-size --n-ctx", "N|auto", MF_FLAG_INT, RUN | MF_CMD_INFO | PPL, MF_GROUP_GENERATION, AT(ctx),
+     RANGE(1, INT32_MAX), .marks = MF_FLAG_NO_DEFAULT | MF_FLAG_AUTO,
+     .help = "tokens of context, at most the model's maximum (default: 4096, or more where prompt and -n need it; "
+             "perplexity: 512; "
+             "auto: as many as fit into free memory)"},
     {"--stop -r --reverse-prompt", "TEXT", MF_FLAG_LIST, RUN, MF_GROUP_GENERATION, AT(stop),
      .help = "ends the answer before this text; may be repeated"},
     {"--ignore-eos", NULL, MF_FLAG_BOOL, RUN, MF_GROUP_GENERATION, AT(ignore_eos),
@@ -87,10 +89,10 @@ static const mf_flag flags[] = {
      .help = "tokens evaluated together at most"},
     {"--cache-type", "f16|f32|q8_0", MF_FLAG_TEXT, ENGINES, MF_GROUP_MACHINE, AT(cache_type), .choices = "f16|f32|q8_0",
      .help = "number format of the KV cache (default: f16)"},
-    {"--cache-type-k -ctk", "f16|f32|q8_0", MF_FLAG_TEXT, ENGINES, MF_GROUP_MACHINE, AT(cache_type_k), .choices = "f16|f32|q8_0",
-     .help = "the same: K and V have one format"},
-    {"--cache-type-v -ctv", "f16|f32|q8_0", MF_FLAG_TEXT, ENGINES, MF_GROUP_MACHINE, AT(cache_type_v), .choices = "f16|f32|q8_0",
-     .help = "the same: K and V have one format"},
+    {"--cache-type-k -ctk", "f16|f32|q8_0", MF_FLAG_TEXT, ENGINES, MF_GROUP_MACHINE, AT(cache_type_k),
+     .choices = "f16|f32|q8_0", .help = "the same: K and V have one format"},
+    {"--cache-type-v -ctv", "f16|f32|q8_0", MF_FLAG_TEXT, ENGINES, MF_GROUP_MACHINE, AT(cache_type_v),
+     .choices = "f16|f32|q8_0", .help = "the same: K and V have one format"},
     {"--no-prefix-cache", NULL, MF_FLAG_BOOL, ENGINES, MF_GROUP_MACHINE, AT(no_prefix_cache),
      .help = "evaluates every prompt whole; the same bytes, another speed"},
     {"--no-kv-share", NULL, MF_FLAG_BOOL, ENGINES, MF_GROUP_MACHINE, AT(no_kv_share),
@@ -127,18 +129,32 @@ static const mf_flag flags[] = {
     {"--output -o", "FORMAT", MF_FLAG_TEXT, BENCH, MF_GROUP_BENCH, AT(output), .choices = "md|csv|json",
      .help = "md, csv or json (default: md)"},
 
+    // Perplexity
+    {"--chunks", "N", MF_FLAG_INT, PPL, MF_GROUP_BENCH, AT(chunks), RANGE(-1, INT32_MAX),
+     .help = "chunks that are read at most; -1: all of the text"},
+    {"--save-logits", "FILE", MF_FLAG_TEXT, PPL, MF_GROUP_BENCH, AT(save_logits), .source = MF_SOURCE_KL,
+     .help = "writes the log-probabilities of all scored rows there, as a base for --kl-base"},
+    {"--kl-base --kl-divergence-base", "FILE", MF_FLAG_TEXT, PPL, MF_GROUP_BENCH, AT(kl_base), .source = MF_SOURCE_KL,
+     .help = "compares with log-probabilities that were saved there (the text is in it), by minfer or llama-perplexity"},
+
     // Output
-    {"--json", NULL, MF_FLAG_BOOL, MF_CMD_ALL & ~MF_CMD_BENCH, MF_GROUP_OUTPUT, AT(json),
+    {"--json", NULL, MF_FLAG_BOOL, MF_CMD_ALL & ~(MF_CMD_BENCH | MF_CMD_RM | MF_CMD_COMPLETION), MF_GROUP_OUTPUT, AT(json),
      .help = "prints one JSON object instead of text"},
     {"--logprobs --n-probs", "N", MF_FLAG_INT, RUN, MF_GROUP_OUTPUT, AT(logprobs), RANGE(-1, MF_SAMPLER_LOGPROBS_MAX),
      .marks = MF_FLAG_NO_DEFAULT, .help = "log-probability of every token and of the N best (default: none)"},
     {"--meta", NULL, MF_FLAG_BOOL, RUN, MF_GROUP_OUTPUT, AT(meta), .help = "prints the file's metadata first"},
+    {"--color", "auto|always|never", MF_FLAG_TEXT, RUN, MF_GROUP_OUTPUT, AT(color),
+     .choices = "auto|always|never|on|off|1|0", .marks = MF_FLAG_OPTIONAL,
+     .help = "dims a model's <think> text (default: auto, on a terminal where NO_COLOR is not set)"},
+    {"--yes -y", NULL, MF_FLAG_BOOL, MF_CMD_RM, MF_GROUP_OUTPUT, AT(yes), .env = "", .help = "removes without a question"},
     {"--verbose -v", NULL, MF_FLAG_BOOL, MF_CMD_ALL, MF_GROUP_OUTPUT, AT(verbose), .help = "says more on standard error"},
     {"--help -h --usage", NULL, MF_FLAG_BOOL, MF_CMD_ALL, MF_GROUP_OUTPUT, AT(help), .env = "", .help = "prints this"},
     {"--version", NULL, MF_FLAG_BOOL, MF_CMD_ALL, MF_GROUP_OUTPUT, AT(version), .env = "",
      .help = "prints the versions of the program and its arithmetic, and the kernels in use"},
     {"--help-markdown", NULL, MF_FLAG_BOOL, MF_CMD_ALL, MF_GROUP_OUTPUT, AT(help_markdown), .env = "",
      .marks = MF_FLAG_HIDDEN, .help = "prints the reference of all flags for docs/cli.md"},
+    {"--help-man", NULL, MF_FLAG_BOOL, MF_CMD_ALL, MF_GROUP_OUTPUT, AT(help_man), .env = "", .marks = MF_FLAG_HIDDEN,
+     .help = "prints the man page"},
 };
 
 _Static_assert(sizeof flags / sizeof flags[0] <= MF_CLI_MAX_FLAGS, "mf_options.given has a place for every flag");
@@ -159,6 +175,7 @@ void mf_options_init(mf_options *o) {
         .repetitions = 5,
         .parallel = 1,
         .warmup_ms = 2000,
+        .chunks = -1,
         .output = "md",
     };
     mf_sampler_params_init(&o->sampler);

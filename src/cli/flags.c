@@ -17,6 +17,7 @@ void mf_options_free(mf_options *o) {
     free(o->breakers.data);
     free(o->logit_bias.data);
     free(o->backends.data);
+    free(o->model_owned);
     *o = (mf_options){0};
 }
 
@@ -271,6 +272,8 @@ static int take_flag(parser *p, const char *word, mf_error *err) {
         const mf_llama_flag *llama = mf_llama_flag_find(name);
         return llama ? take_llama_flag(p, llama, name, value != NULL, err) : refuse_unknown(p, name, err);
     }
+    bool left_out = (flag->marks & MF_FLAG_OPTIONAL) && (p->at == p->argc || !is_switch_word(p->argv[p->at]));
+    if (!value && left_out) value = "always";
     if (!value && flag->kind == MF_FLAG_BOOL) value = "1";
     if (!value && p->at == p->argc) {
         mf_fail(err, MF_ERR_ARGUMENT, "the flag %s needs a value (%s)", word, flag->argument);
@@ -294,6 +297,7 @@ static bool looks_like_model(const char *word) {
 static int place_words(parser *p, mf_env_fn *env, mf_error *err) {
     mf_options *o = p->o;
     size_t n = o->words.len, used = 0;
+    if (p->command->n_words < 0 && n > 0) o->word = o->words.data[used++];
     const char *elsewhere = env ? env("MINFER_MODEL") : NULL;
     bool model_word = p->command->n_words > 0 && n > 0 && !p->source[MF_SOURCE_MODEL];
     if (model_word && n == 1 && p->command->n_words > 1 && elsewhere && *elsewhere)

@@ -12,7 +12,11 @@ enum { // subcommands, a set
     MF_CMD_TOKENIZE = 4,
     MF_CMD_BENCH = 8,
     MF_CMD_DOCTOR = 16,
-    MF_CMD_ALL = 31,
+    MF_CMD_PERPLEXITY = 32,
+    MF_CMD_LIST = 64,
+    MF_CMD_RM = 128,
+    MF_CMD_COMPLETION = 256,
+    MF_CMD_ALL = 511,
 };
 
 typedef struct mf_command {
@@ -21,7 +25,7 @@ typedef struct mf_command {
     const char *help;          // one line
     int (*run)(mf_options *o); // gives the exit code
     unsigned bit;              // MF_CMD_*
-    int n_words;               // 0: none, 1: MODEL, 2: MODEL and a text
+    int n_words;               // 0: none, 1: MODEL, 2: MODEL and a text, -1: one of its own (o->word)
 } mf_command;
 
 // All subcommands; the first is what runs without a name.
@@ -55,6 +59,7 @@ typedef enum mf_flag_source {
     MF_SOURCE_MODEL,
     MF_SOURCE_TEXT,
     MF_SOURCE_TEMP,
+    MF_SOURCE_KL,
     MF_SOURCE_COUNT
 } mf_flag_source;
 
@@ -62,6 +67,7 @@ enum {                      // mf_flag.marks
     MF_FLAG_HIDDEN = 1,     // not in --help and the docs
     MF_FLAG_NO_DEFAULT = 2, // its number at the start only says that it was not given
     MF_FLAG_AUTO = 8,       // an INT that takes the word auto, -1
+    MF_FLAG_OPTIONAL = 4,   // the value may be left out, and is "always" then
 };
 
 typedef struct mf_flag {
@@ -113,5 +119,16 @@ bool mf_names_have(const char *names, mf_str name);
 void mf_help_main(mf_buf *out);
 void mf_help_command(const mf_command *command, mf_buf *out);
 void mf_help_markdown(mf_buf *out); // the generated part of docs/cli.md
+
+const char *mf_help_title(mf_flag_group group);
+
+// Appends a flag's " (default: 512)", where it has one that is worth a word.
+void mf_help_default(const mf_flag *flag, const mf_options *defaults, mf_buf *out);
+
+// man.c
+void mf_help_man(mf_buf *out); // the man page in roff
+
+// completion.c: the script for "bash", "zsh" or "fish"; false for another shell
+bool mf_completion_script(const char *shell, mf_buf *out);
 
 #endif

@@ -9,8 +9,10 @@
 
 static const char *const titles[MF_GROUP_COUNT] = {
     [MF_GROUP_TEXT] = "Model and text", [MF_GROUP_GENERATION] = "Generation", [MF_GROUP_SAMPLING] = "Sampling",
-    [MF_GROUP_MACHINE] = "Machine",     [MF_GROUP_BENCH] = "Benchmark",       [MF_GROUP_OUTPUT] = "Output",
+    [MF_GROUP_MACHINE] = "Machine",     [MF_GROUP_BENCH] = "Measuring",       [MF_GROUP_OUTPUT] = "Output",
 };
+
+const char *mf_help_title(mf_flag_group group) { return titles[group]; }
 
 // Appends text from `column` on, broken at spaces so that lines stay within WIDTH.
 static void add_wrapped(mf_buf *out, const char *text, size_t column) {
@@ -61,7 +63,7 @@ static void add_other_names(const mf_flag *flag, mf_buf *out) {
 }
 
 // " (default: 512)" for a flag with a number.
-static void add_default(const mf_flag *flag, const mf_options *o, mf_buf *out) {
+void mf_help_default(const mf_flag *flag, const mf_options *o, mf_buf *out) {
     const void *field = (const char *)o + flag->offset;
     if (flag->marks & MF_FLAG_NO_DEFAULT) return;
     if (flag->kind == MF_FLAG_INT) mf_buf_printf(out, " (default: %d)", *(const int32_t *)field);
@@ -73,7 +75,7 @@ static void add_flag(const mf_flag *flag, const mf_options *defaults, mf_buf *ou
     mf_buf names = {0}, text = {0};
     add_main_names(flag, &names);
     mf_buf_text(&text, flag->help);
-    add_default(flag, defaults, &text);
+    mf_help_default(flag, defaults, &text);
     mf_buf others = {0};
     add_other_names(flag, &others);
     if (others.len) mf_buf_printf(&text, " [also %s]", others.data);
@@ -122,7 +124,7 @@ void mf_help_main(mf_buf *out) {
         out,
         "Runs a language model from a GGUF file on this machine.\n\nCommands (minfer COMMAND --help has their flags):\n");
     for (size_t i = 0; i < n; i++)
-        mf_buf_printf(out, "  %-10s%-18s%s\n", commands[i].name, commands[i].words, commands[i].help);
+        mf_buf_printf(out, "  %-12s%-18s%s\n", commands[i].name, commands[i].words, commands[i].help);
     add_flags(commands[0].bit, out);
 }
 
@@ -172,7 +174,7 @@ static void add_row(mf_buf *out, const mf_flag *flag, const mf_options *defaults
     add_commands(out, flag->commands);
     mf_buf_text(out, " | ");
     add_cell(out, flag->help);
-    add_default(flag, defaults, out);
+    mf_help_default(flag, defaults, out);
     mf_buf_text(out, " |\n");
 }
 

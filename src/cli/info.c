@@ -105,3 +105,23 @@ void mf_info_log_metadata(const mf_gguf *file) {
         free(text.data);
     }
 }
+
+uint64_t mf_info_parameters(const mf_gguf *file) {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < mf_gguf_n_tensors(file); i++) {
+        const uint64_t *ne = mf_gguf_tensor_at(file, i)->ne;
+        sum += ne[0] * ne[1] * ne[2] * ne[3];
+    }
+    return sum;
+}
+
+const char *mf_info_main_type(const mf_gguf *file) {
+    uint64_t bytes[MF_TYPE_LIMIT] = {0};
+    uint32_t most = 0;
+    for (size_t i = 0; i < mf_gguf_n_tensors(file); i++) {
+        const mf_gguf_tensor *t = mf_gguf_tensor_at(file, i);
+        bytes[t->type % MF_TYPE_LIMIT] += t->size;
+        if (bytes[t->type % MF_TYPE_LIMIT] > bytes[most]) most = t->type % MF_TYPE_LIMIT;
+    }
+    return mf_type_name(most);
+}

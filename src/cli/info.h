@@ -11,6 +11,10 @@ void mf_info_value_text(const mf_gguf_value *value, mf_buf *out);
 // Scalars as they are; an array as {"item":…,"count":…,"first":[…]}; a string whole.
 void mf_info_value_json(const mf_gguf_value *value, mf_json_writer *w);
 
+// Parameters in all, and the name of the type that most of the tensors' bytes have ("Q4_1").
+uint64_t mf_info_parameters(const mf_gguf *file);
+const char *mf_info_main_type(const mf_gguf *file);
+
 // All metadata in the log.
 void mf_info_log_metadata(const mf_gguf *file);
 

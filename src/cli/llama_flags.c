@@ -37,7 +37,7 @@ static const mf_llama_flag flags[] = {
     {"-cb --cont-batching -nocb --no-cont-batching", 0, ACCEPTED, NULL},
     {"-kvu --kv-unified --swa-full --no-perf --perf --no-display-prompt --display-prompt", 0, ACCEPTED, NULL},
     {"--simple-io --log-disable --log-prefix --log-timestamps -co", 0, ACCEPTED, NULL},
-    {"--color --log-colors", -1, ACCEPTED, NULL},
+    {"--log-colors", -1, ACCEPTED, NULL},
     {"-lv --log-verbosity --verbosity", 1, ACCEPTED, "--verbose is what there is"},
     {"-st --single-turn --no-jinja", 0, ACCEPTED, NULL},
     {"-cnv --cnv --conversation -i --interactive -if --interactive-first -mli --multiline-input", 0, REFUSED, no_chat},

@@ -5,7 +5,7 @@
 #include "base/array.h"
 #include "sample/sampler.h"
 
-#define MF_CLI_MAX_FLAGS 96
+#define MF_CLI_MAX_FLAGS 128
 
 enum { // exit codes
     MF_EXIT_DONE = 0,
@@ -22,6 +22,8 @@ typedef struct mf_options {
     mf_text_list words; // what is no flag: MODEL, then PROMPT or TEXT
 
     const char *model, *prompt, *prompt_file, *system;
+    const char *word;  // of a command that takes a word of its own
+    char *model_owned; // what model points to where a name became a path; freed with the options
     bool raw, no_nfc, meta;
     const char *pre;
 
@@ -45,7 +47,10 @@ typedef struct mf_options {
     const char *dump_dot, *dump_json, *trace; // NULL: not asked for
     bool op_timing;
 
-    bool json, verbose, help, help_markdown, version;
+    bool json, verbose, help, help_markdown, help_man, version, yes;
+    const char *color;                 // NULL: auto
+    const char *kl_base, *save_logits; // perplexity
+    int32_t chunks;                    // -1: all
     bool no_special, ids;
 
     int32_t bench_prompt, bench_gen, repetitions, depth, parallel, warmup_ms;
