@@ -224,10 +224,22 @@ static void print(const job *j, mf_buf *out) {
         print_md(j, out);
 }
 
+// MINFER_BATCH=0 asks for one sequence at a time; 1, for many, is what there is anyway.
+static bool choose_parallel(mf_options *o, mf_error *err) {
+    const char *batch = getenv("MINFER_BATCH");
+    if (!batch || !*batch || strcmp(batch, "1") == 0) return true;
+    if (strcmp(batch, "0") != 0)
+        return mf_fail(err, MF_ERR_ARGUMENT, "MINFER_BATCH: '%.80s' is not 0 (one sequence) or 1 (many)", batch);
+    if (o->parallel > 1)
+        return mf_fail(err, MF_ERR_ARGUMENT, "MINFER_BATCH=0 asks for one sequence and --parallel for %d", o->parallel);
+    return true;
+}
+
 int mf_command_bench(mf_options *o) {
     mf_error err = {0};
     const char *path = mf_cli_model(o, &err);
     if (!path) return mf_cli_fail(&err), MF_EXIT_USAGE;
+    if (!choose_parallel(o, &err)) return mf_cli_fail(&err), MF_EXIT_USAGE;
     mf_bench_test tests[2];
     size_t n = 0;
     if (o->bench_prompt) tests[n++] = (mf_bench_test){o->bench_prompt, 0, o->depth, 1};

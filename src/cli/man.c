@@ -8,7 +8,9 @@
 static void add_text(mf_buf *out, const char *text) {
     if (*text == '.' || *text == '\'') mf_buf_text(out, "\\&");
     for (; *text; text++) {
-        if (*text == '\\')
+        if (strncmp(text, "…", 3) == 0)
+            mf_buf_text(out, "..."), text += 2;
+        else if (*text == '\\')
             mf_buf_text(out, "\\e");
         else if (*text == '-')
             mf_buf_text(out, "\\-");

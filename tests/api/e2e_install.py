@@ -56,6 +56,8 @@ def installs():
     headers = [f for _, _, files in os.walk(os.path.join(PREFIX, "include")) for f in files]
     assert headers == ["minfer.h"], headers
     assert answer(os.path.join(PREFIX, "bin", "minfer"), "--version").startswith(b"minfer ")
+    for part in (("man1", "minfer.1"), ("completions", "minfer"), ("site-functions", "_minfer"), ("vendor_completions.d", "minfer.fish")):
+        assert os.path.getsize(installed(*part)) > 1000
     names = set(os.listdir(lib_dir()))
     assert {"libminfer.so", "libminfer.so.0", "libminfer.a"} <= names, names
     assert not [n for n in names if n.startswith("libmf_")], names

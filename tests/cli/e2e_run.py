@@ -34,8 +34,6 @@ def usage():
     refused(2, "'serve' is not in this version", "serve", MODEL)
     refused(1, "No such file", "nothing-here.gguf", "x")
     refused(1, "No such file", "run", "bnech", "x")
-    for name in ("hf:owner/repo:Q4_0", "ollama:llama3"):
-        refused(1, "downloading is not in this version", name, "x")
     refused(2, "given by --prompt and as the word", MODEL, "a", "-p", "b")
     refused(2, "are both given", MODEL, "-p", "b", "-f", "c")
     refused(2, "unexpected word", MODEL, "a", "b")
