@@ -1,8 +1,8 @@
 // Byte-level BPE: the merge table and the merging of one word.
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/mem.h"
+#include "text/heap.h"
 #include "text/vocab.h"
 
 // left and right id -> rank and result, open addressing. A free slot has result -1.
@@ -113,49 +113,21 @@ typedef struct symbol {
     uint32_t prev, next;
 } symbol;
 
-// A merge that could be done at `at`, as long as the two ids are still there.
-typedef struct candidate {
-    uint32_t rank, at;
-    int32_t left, right, result;
-} candidate;
-
 struct mf_bpe_state {
     mf_array(symbol) symbols;
-    mf_array(candidate) heap; // the lowest rank first, the leftmost of equals
-    mf_buf mapped;            // the word in the byte alphabet
+    mf_heap heap;
+    mf_buf mapped; // the word in the byte alphabet
 };
 
 static const uint32_t none = UINT32_MAX;
-
-static bool before(const candidate *a, const candidate *b) { return a->rank != b->rank ? a->rank < b->rank : a->at < b->at; }
-
-static bool heap_push(mf_bpe_state *s, candidate c) {
-    if (!mf_array_push(&s->heap, c)) return false;
-    candidate *h = s->heap.data;
-    size_t i = s->heap.len - 1;
-    for (size_t up; i > 0 && before(&c, &h[up = (i - 1) / 2]); i = up) h[i] = h[up];
-    h[i] = c;
-    return true;
-}
-
-static candidate heap_pop(mf_bpe_state *s) {
-    candidate *h = s->heap.data, top = h[0], last = h[--s->heap.len];
-    size_t n = s->heap.len, i = 0;
-    for (size_t child; (child = 2 * i + 1) < n; i = child) {
-        if (child + 1 < n && before(&h[child + 1], &h[child])) child++;
-        if (!before(&h[child], &last)) break;
-        h[i] = h[child];
-    }
-    h[i] = last;
-    return top;
-}
 
 static bool propose(const mf_merges *m, mf_bpe_state *s, uint32_t at) {
     const symbol *left = &s->symbols.data[at];
     if (left->next == none) return true;
     int32_t right = s->symbols.data[left->next].id;
     const merge *found = find(m, left->id, right);
-    return !found || heap_push(s, (candidate){found->rank, at, left->id, right, found->result});
+    return !found || mf_heap_push(&s->heap, (mf_candidate){mf_candidate_order(found->rank, at), found->left, found->right,
+                                                           found->result});
 }
 
 static bool merge_word(const mf_merges *m, mf_bpe_state *s) {
@@ -164,15 +136,16 @@ static bool merge_word(const mf_merges *m, mf_bpe_state *s) {
     for (uint32_t i = 0; i + 1 < s->symbols.len; i++)
         if (!propose(m, s, i)) return false;
     while (s->heap.len) {
-        candidate c = heap_pop(s);
-        symbol *left = &symbols[c.at];
-        if (left->id != c.left || left->next == none || symbols[left->next].id != c.right) continue;
+        const mf_candidate c = mf_heap_pop(&s->heap);
+        const uint32_t at = mf_candidate_at(&c);
+        symbol *left = &symbols[at];
+        if (left->id != (int32_t)c.left || left->next == none || symbols[left->next].id != (int32_t)c.right) continue;
         symbol *right = &symbols[left->next];
         left->id = c.result;
         right->id = -1;
         left->next = right->next;
-        if (left->next != none) symbols[left->next].prev = c.at;
-        if (!propose(m, s, c.at)) return false;
+        if (left->next != none) symbols[left->next].prev = at;
+        if (!propose(m, s, at)) return false;
         if (left->prev != none && !propose(m, s, left->prev)) return false;
     }
     return true;
@@ -212,7 +185,7 @@ bool mf_bpe_word(mf_encoder *e, mf_str word, mf_error *err) {
     }
     if (s->symbols.len == 0) return true;
     s->symbols.data[s->symbols.len - 1].next = none;
-    if (!merge_word(t->merges, s)) return mf_fail_memory(err, s->heap.len * 2 * sizeof(candidate), "a word's merges");
+    if (!merge_word(t->merges, s)) return mf_fail_memory(err, s->heap.len * 2 * sizeof(mf_candidate), "a word's merges");
     for (uint32_t i = 0; i != none; i = s->symbols.data[i].next)
         if (!mf_encoder_push(e, s->symbols.data[i].id, err)) return false;
     return true;

@@ -1,21 +1,16 @@
 // SentencePiece's BPE: the adjacent pair whose joined piece has the highest score is merged first, the leftmost of equals.
 #include <stdlib.h>
 
-#include "base/array.h"
+#include "base/half.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "text/heap.h"
 #include "text/vocab.h"
 
 typedef struct symbol {
     uint32_t at, len; // bytes of the escaped text; len 0: merged into the one before
     uint32_t prev, next;
 } symbol;
-
-typedef struct candidate {
-    float score;
-    uint32_t left, len; // the left symbol and the bytes of both: an outdated candidate does not fit them
-    int32_t id;
-} candidate;
 
 // An unused piece is merged like others, and taken apart again at the end.
 typedef struct parts {
@@ -26,36 +21,18 @@ typedef struct parts {
 struct mf_spm_state {
     mf_buf text; // escaped, with its prefix
     mf_array(symbol) symbols;
-    mf_array(candidate) heap;
+    mf_heap heap;
     mf_array(parts) unused;
     bool prev_unknown;
 };
 
 static const uint32_t none = UINT32_MAX;
 
-static bool before(const candidate *a, const candidate *b) {
-    return a->score != b->score ? a->score > b->score : a->left < b->left;
-}
-
-static bool heap_push(mf_spm_state *s, candidate c) {
-    if (!mf_array_push(&s->heap, c)) return false;
-    candidate *h = s->heap.data;
-    size_t i = s->heap.len - 1;
-    for (size_t up; i > 0 && before(&c, &h[up = (i - 1) / 2]); i = up) h[i] = h[up];
-    h[i] = c;
-    return true;
-}
-
-static candidate heap_pop(mf_spm_state *s) {
-    candidate *h = s->heap.data, top = h[0], last = h[--s->heap.len];
-    size_t n = s->heap.len, i = 0;
-    for (size_t child; (child = 2 * i + 1) < n; i = child) {
-        if (child + 1 < n && before(&h[child + 1], &h[child])) child++;
-        if (!before(&h[child], &last)) break;
-        h[i] = h[child];
-    }
-    h[i] = last;
-    return top;
+// Scores as whole numbers of which the lowest is the highest score: the bits of a float that is positive grow with it, of a negative one
+// fall.
+static uint32_t rank_of(float score) {
+    uint32_t bits = mf_f32_bits(score + 0.0F); // -0 is 0
+    return bits >> 31 ? bits : 0x7fffffffU - bits;
 }
 
 // The piece that merging may make of a text; -1 when it is none. Control, unknown and byte tokens are never made of text.
@@ -73,7 +50,7 @@ static bool propose(const mf_tokenizer *t, mf_spm_state *s, uint32_t left) {
     int32_t id = piece(t, s->text.data + a->at, (size_t)a->len + b->len);
     if (id < 0) return true;
     if (t->type[id] == MF_TOKEN_UNUSED && !mf_array_push(&s->unused, ((parts){id, a->len}))) return false;
-    return heap_push(s, (candidate){t->score[id], left, a->len + b->len, id});
+    return mf_heap_push(&s->heap, (mf_candidate){mf_candidate_order(rank_of(t->score[id]), left), a->len + b->len, 0, id});
 }
 
 // One symbol a character. Bytes that are not UTF-8 are symbols of their own.
@@ -101,15 +78,16 @@ static bool merge_all(const mf_tokenizer *t, mf_spm_state *s) {
         if (!propose(t, s, i)) return false;
     symbol *symbols = s->symbols.data;
     while (s->heap.len) {
-        candidate c = heap_pop(s);
-        symbol *left = &symbols[c.left];
-        if (left->len == 0 || left->next == none || left->len + symbols[left->next].len != c.len) continue;
+        const mf_candidate c = mf_heap_pop(&s->heap);
+        const uint32_t at = mf_candidate_at(&c);
+        symbol *left = &symbols[at];
+        if (left->len == 0 || left->next == none || left->len + symbols[left->next].len != c.left) continue;
         symbol *right = &symbols[left->next];
-        left->len = c.len;
+        left->len = c.left;
         right->len = 0;
         left->next = right->next;
-        if (left->next != none) symbols[left->next].prev = c.left;
-        if (!propose(t, s, c.left)) return false;
+        if (left->next != none) symbols[left->next].prev = at;
+        if (!propose(t, s, at)) return false;
         if (left->prev != none && !propose(t, s, left->prev)) return false;
     }
     return true;
@@ -152,7 +130,7 @@ bool mf_spm_text(mf_encoder *e, mf_str text, bool prefix, mf_error *err) {
     if (!e->spm && !(e->spm = mf_alloc(1, sizeof *e->spm))) return mf_fail_memory(err, sizeof *e->spm, "encoding");
     mf_spm_state *s = e->spm;
     if (!prepare(s, text, prefix) || !merge_all(e->t, s))
-        return mf_fail_memory(err, text.len * sizeof(candidate), "encoding");
+        return mf_fail_memory(err, text.len * sizeof(mf_candidate), "encoding");
     s->prev_unknown = false;
     for (uint32_t i = s->symbols.len ? 0 : none; i != none; i = s->symbols.data[i].next)
         if (!emit(e, s->text.data + s->symbols.data[i].at, s->symbols.data[i].len, 0, err)) return false;
