@@ -6,7 +6,6 @@
 
 #include <cmocka.h>
 
-#include "base/clock.h"
 #include "text/tiny_vocab.h"
 
 typedef struct fixture {
@@ -294,35 +293,6 @@ static void test_spm_decoder(void **state) {
     EXPECT_TEXT(false, true, 0, "b  <mark>", SPM_B, SPM_SPACES, SPM_MARK);
 }
 
-// A megabyte in one word: linear time up to a logarithm, far from a second's thousands that quadratic would take.
-static void test_long_words(void **state) {
-    (void)state;
-    static const char letters[] = {'l', ' ', '7', '<', '\n', 'a'};
-    enum {
-        N = 1 << 20
-    };
-    char *text = malloc(N);
-    assert_non_null(text);
-    for (int spm = 0; spm < 2; spm++) {
-        if (spm)
-            tiny_spm(&f.v);
-        else
-            tiny_bpe(&f.v);
-        make(NULL);
-        for (size_t i = 0; i < sizeof letters; i++) {
-            memset(text, letters[i], N);
-            mf_token_array ids = {0};
-            uint64_t start = mf_clock_ns();
-            assert_true(mf_tokenizer_encode(f.t, (mf_str){text, N}, MF_ENCODE_PARSE_CONTROL, &ids, &f.err));
-            assert_true(mf_clock_seconds(start, mf_clock_ns()) < 60);
-            assert_true(ids.len >= N / 2);
-            free(ids.data);
-        }
-        drop(NULL);
-    }
-    free(text);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_bpe_merges, drop),
@@ -340,7 +310,6 @@ int main(void) {
         cmocka_unit_test_teardown(test_spm_unused_pieces_come_apart, drop),
         cmocka_unit_test_teardown(test_spm_without_bytes, drop),
         cmocka_unit_test_teardown(test_spm_decoder, drop),
-        cmocka_unit_test_teardown(test_long_words, drop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
