@@ -115,7 +115,8 @@ static bool is_phi3(const mf_gguf *file) {
     for (size_t i = 0; i + 4 <= name.len; i++) {
         mf_str rest = {name.ptr + i, name.len - i};
         bool phi = (rest.ptr[0] | 32) == 'p' && (rest.ptr[1] | 32) == 'h' && (rest.ptr[2] | 32) == 'i';
-        if (phi && (rest.ptr[3] == '3' || (rest.len > 4 && rest.ptr[3] == '-' && rest.ptr[4] == '3'))) return true;
+        bool gap = rest.ptr[3] == '-' || rest.ptr[3] == ' ' || rest.ptr[3] == '_';
+        if (phi && (rest.ptr[3] == '3' || (rest.len > 4 && gap && rest.ptr[4] == '3'))) return true;
     }
     return false;
 }

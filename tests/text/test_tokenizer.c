@@ -282,6 +282,26 @@ static void test_spm_without_bytes(void **state) {
     EXPECT("xya", 0, SPM_SPACE, 0, SPM_A); // one unknown token for the run
 }
 
+// Phi-3's special tokens take the white space behind them, but <s>, <unk> and <|endoftext|> do not.
+static void test_phi3(void **state) {
+    (void)state;
+    static const char *const names[] = {"Phi 3 mini", "Phi-3-mini-4k-instruct", "phi3"};
+    for (int i = 0; i < 4; i++) {
+        tiny_spm(&f.v);
+        f.v.name = i < 3 ? names[i] : "Phi-2";
+        f.v.types[SPM_SPACES] = MF_TOKEN_NORMAL; // no match of its own
+        make(NULL);
+        if (i < 3) {
+            EXPECT("<mark> \n\t a", 0, SPM_MARK, SPM_SPACE_A);
+            EXPECT("</s>  a</s>", MF_ENCODE_PARSE_CONTROL, 2, SPM_SPACE_A, 2);
+        } else {
+            EXPECT("<mark>\na", 0, SPM_MARK, SPM_SPACE, SPM_BYTES + '\n', SPM_A);
+        }
+        EXPECT("<s>\na", MF_ENCODE_PARSE_CONTROL, 1, SPM_SPACE, SPM_BYTES + '\n', SPM_A);
+        if (i < 3) drop(NULL);
+    }
+}
+
 static void test_spm_decoder(void **state) {
     (void)state;
     tiny_spm(&f.v);
@@ -309,6 +329,7 @@ int main(void) {
         cmocka_unit_test_teardown(test_spm, drop),
         cmocka_unit_test_teardown(test_spm_unused_pieces_come_apart, drop),
         cmocka_unit_test_teardown(test_spm_without_bytes, drop),
+        cmocka_unit_test_teardown(test_phi3, drop),
         cmocka_unit_test_teardown(test_spm_decoder, drop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,6 +22,7 @@ typedef struct tiny_vocab {
     size_t n_merges;                        // 0 leaves the key out
     int bos, eos, eot, unk;                 // -1 leaves the key out
     int add_bos, add_eos, add_space_prefix; // -1 leaves the key out
+    const char *name;                       // general.name; NULL leaves it out
     char names[256][8];                     // texts of the byte tokens
 } tiny_vocab;
 
@@ -121,6 +122,7 @@ static inline uint8_t *tiny_build(const tiny_vocab *v, size_t *size) {
     ggufgen g;
     ggufgen_init(&g);
     ggufgen_str(&g, "general.architecture", "llama");
+    if (v->name) ggufgen_str(&g, "general.name", v->name);
     if (v->model) ggufgen_str(&g, "tokenizer.ggml.model", v->model);
     if (v->pre) ggufgen_str(&g, "tokenizer.ggml.pre", v->pre);
     ggufgen_strings(&g, "tokenizer.ggml.tokens", v->tokens, v->n);
