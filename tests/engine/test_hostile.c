@@ -6,61 +6,30 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include <cmocka.h>
 
 #include "engine/fixture.h"
+#include "support/mutate.h"
 #include "support/tinymodel.h"
-
-// An allocation that a hostile number asked for ends the program here instead of filling the machine.
-const char *__asan_default_options(void);
-const char *__asan_default_options(void) { return "max_allocation_size_mb=256:hard_rss_limit_mb=1024"; }
 
 enum {
     N_MUTANTS = 1200, // of each model
     ROOM = 64         // bytes that a mutant may be longer
 };
 
-static uint32_t draw(uint64_t *state, uint32_t limit) {
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(*state >> 33) % limit;
-}
-
-// Numbers that break arithmetic, and ordinary small ones that break agreement.
-static uint64_t number(uint64_t *random) {
-    static const uint64_t edges[] = {
-        0,          0x7f,       0xff,       0x7fffffff,           0x80000000,           0xffffffff,
-        1ull << 32, 1ull << 62, 1ull << 63, 0x7fc00000 /* NaN */, 0x7f800000 /* inf */, UINT64_MAX};
-    return draw(random, 2) ? edges[draw(random, 12)] : draw(random, 600);
-}
-
-// A change at any byte of the head (keys, infos). Returns the new size.
-static size_t mutate_head(uint8_t *data, size_t size, size_t head, uint64_t *random) {
-    const uint32_t at = draw(random, (uint32_t)head - 8);
-    const uint64_t n = number(random);
-    switch (draw(random, 6)) {
-    case 0: data[at] ^= (uint8_t)(1u << draw(random, 8)); return size;
-    case 1: data[at] = (uint8_t)draw(random, 256); return size;
-    case 2: memcpy(data + at, &n, 8); return size;
-    case 3: memcpy(data + at, &n, 4); return size;
-    case 4: memmove(data + at + 8, data + at, size - at); return size + 8;
-    default: memmove(data + at, data + at + 4, size - at - 4); return size - 4;
-    }
-}
-
 // A key's value, a tensor's contents (scales that are not finite too) or any byte of the head. `file` is the model without changes.
-static size_t mutate(uint8_t *data, size_t size, const uint8_t *start, const mf_gguf *file, uint64_t *random) {
-    const mf_gguf_tensor *t = mf_gguf_tensor_at(file, draw(random, (uint32_t)mf_gguf_n_tensors(file)));
-    const mf_gguf_value *v = mf_gguf_value_at(file, draw(random, (uint32_t)mf_gguf_n_values(file)));
-    const uint64_t n = number(random);
-    switch (draw(random, 4)) {
+static size_t mutate_model(uint8_t *data, size_t size, const uint8_t *start, const mf_gguf *file, uint64_t *random) {
+    const mf_gguf_tensor *t = mf_gguf_tensor_at(file, mutate_draw(random, (uint32_t)mf_gguf_n_tensors(file)));
+    const mf_gguf_value *v = mf_gguf_value_at(file, mutate_draw(random, (uint32_t)mf_gguf_n_values(file)));
+    const uint64_t n = mutate_number(random);
+    switch (mutate_draw(random, 4)) {
     case 0: memcpy(data + (v->data - start), &n, 4); return size;
     case 1:
-        for (uint32_t i = 1 + draw(random, 40); i > 0; i--)
-            memset(data + (t->data - start) + draw(random, (uint32_t)t->size - 2), 0xff, 2);
+        for (uint32_t i = 1 + mutate_draw(random, 40); i > 0; i--)
+            memset(data + (t->data - start) + mutate_draw(random, (uint32_t)t->size - 2), 0xff, 2);
         return size;
-    default: return mutate_head(data, size, (size_t)(mf_gguf_tensor_at(file, 0)->data - start), random);
+    default: return mutate_bytes(data, size, (size_t)(mf_gguf_tensor_at(file, 0)->data - start), random);
     }
 }
 
@@ -120,7 +89,7 @@ static void mutants(const char *arch, const mf_type *types, size_t n_types, bool
     for (int i = 0; i < N_MUTANTS; i++) {
         memcpy(copy, data, size);
         size_t len = size;
-        for (uint32_t k = 1 + draw(&seed, 2); k > 0; k--) len = mutate(copy, len, data, file, &seed);
+        for (uint32_t k = 1 + mutate_draw(&seed, 2); k > 0; k--) len = mutate_model(copy, len, data, file, &seed);
         ran += try(copy, len);
     }
     print_message("%s: %d of %d mutants ran\n", arch, ran, N_MUTANTS);
@@ -135,18 +104,7 @@ static void qwen2(void **state) { (void)state, mutants("qwen2", tinymodel_types 
 static void qwen3(void **state) { (void)state, mutants("qwen3", tinymodel_types + 3, 4, true, 103); }
 
 int main(void) {
-    // Without a sanitizer, whose shadow needs far more, the address space is the cap.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    const struct rlimit cap = {(rlim_t)4 << 30, (rlim_t)4 << 30};
-#if defined(__has_feature)
-#if !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)
-    setrlimit(RLIMIT_AS, &cap);
-#endif
-#else
-    setrlimit(RLIMIT_AS, &cap);
-#endif
-    (void)cap;
-#endif
+    mutate_cap_memory();
     const struct CMUnitTest tests[] = {cmocka_unit_test(llama), cmocka_unit_test(qwen2), cmocka_unit_test(qwen3)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

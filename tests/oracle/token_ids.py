@@ -7,6 +7,7 @@ for byte-level BPE, Google's `sentencepiece` for SentencePiece. Needs numpy, ggu
     token_ids.py --print FILE [PRE]   prints each text's ids (control tokens parsed, then not), to compare any vocabulary file,
                                    with another pre-tokenizer than the file's
 """
+import functools
 import json
 import os
 import random
@@ -29,6 +30,7 @@ MODELS = {
 LETTERS = r"[^\r\n\p{L}\p{N}]?\p{L}+"
 TAIL = r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+SYMBOL_WORD = r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+"""
 UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 
 
@@ -161,6 +163,64 @@ PUBLISHED = {
         False,
         False,
     ),
+    "afmoe": (
+        lambda: [
+            split(r"\p{N}+"),
+            split(r"(?=(?:\p{N}{3})+$)"),
+            split("[\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff\u3040-\u309f\u30a0-\u30ff\uff65-\uff9f\u2f00-\u2fdf\u0e40-\u0e7f\u0e80-\u0eff"
+                  "\u1780-\u17ff\u1000-\u109f\uaa60-\uaa7f\ua9e0-\ua9ff\uac00-\ud7af\u1100-\u11ff]+"),
+            split(SYMBOL_WORD + r"|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"),
+            byte_level(False),
+        ],
+        False,
+        False,
+    ),
+    "youtu": (
+        lambda: [
+            split("[\uac00-\ud7a3\u3131-\u318e]+|[\uff01\u2026\u201c\u201d\u2018\u2019\u2014\uff1a\uff1b\uff0c\u3001-\u303f\ufe30-\ufe4f]+"
+                  "|[\u3105-\u312f]+|[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"),
+            split(
+                r"[^\r\n\p{L}\p{N}]?" + UPPER + "*" + LOWER + "+" + CONTRACTION + r"?|[^\r\n\p{L}\p{N}]?" + UPPER + "+" + LOWER
+                + "*" + CONTRACTION + r"?|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+            ),
+            byte_level(False),
+        ],
+        False,
+        True,
+    ),
+    "spark2_5": (
+        lambda: [
+            split(r"\p{N}{1,3}"),
+            split("[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"),
+            split(SYMBOL_WORD + r"|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+|[\r\n]|\s+(?!\S)|\s+"),
+            split(r"\p{N}"),
+            byte_level(False),
+        ],
+        False,
+        False,
+    ),
+    "seed-coder": (
+        one(CONTRACTION + "|" + LETTERS + r"|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+"), False, False),
+    "minicpm5": (
+        lambda: [split(r"\p{N}{1,3}"), split(CONTRACTION + "|" + LETTERS + r"|\p{N}+|" + TAIL), byte_level(False)], False, True),
+    "laguna": (
+        lambda: [split(r"[^\n]+|[\n]+"), split(CONTRACTION + "|" + LETTERS + r"|\p{N}|" + TAIL), byte_level(False)], False, False),
+    "chameleon": (
+        lambda: [
+            split("<sentinel:[0-9]+>"), split("(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z"), split(r"([\t\n]|    |  )"),
+            split(r"\p{N}"), split(r"[\p{P}!-/:-@\[-`{-~]"), byte_level(True),
+        ],
+        False,
+        False,
+    ),
+    "viking": (
+        lambda: [
+            split(" ?[^(\\s|[.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c])]+"), split(r"\p{N}"), byte_level(False)], False, False),
+    # llama.cpp's own: no published tokenizer has it
+    "default": (
+        lambda: [
+            split(r"[\p{P}$+<=>^~|]+"), split(r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)"),
+            split(r"\p{N}+"), split("[0-9][0-9][0-9]"), byte_level(False)], False, False),
 }
 
 
@@ -194,9 +254,11 @@ def corpus():
     return texts
 
 
+@functools.lru_cache(maxsize=1)
 def read(path):
     fields = gguf.GGUFReader(path).fields
 
+    @functools.cache
     def get(key, default=None):
         return fields["tokenizer.ggml." + key].contents() if "tokenizer.ggml." + key in fields else default
 
