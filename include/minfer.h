@@ -315,6 +315,11 @@ MINFER_API bool minfer_append_chat(minfer_sequence *sequence, const minfer_messa
 // negative n.
 MINFER_API bool minfer_truncate(minfer_sequence *sequence, int32_t n, minfer_error *error);
 
+// Drops the tokens [n_keep, n_keep + n_discard), all of them evaluated, and moves what is behind them down without evaluating it again:
+// room in a context that is full. Drop a quarter of the context at least at once. What was moved saw tokens that are gone: it is not what a new
+// sequence of the remaining tokens would give, and is shared with none. Refused: a range that is not evaluated, a cache without room.
+MINFER_API bool minfer_shift(minfer_sequence *sequence, int32_t n_keep, int32_t n_discard, minfer_error *error);
+
 // Stops generating: no event comes until something is appended.
 MINFER_API void minfer_stop(minfer_sequence *sequence);
 

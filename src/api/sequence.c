@@ -232,6 +232,12 @@ bool minfer_truncate(minfer_sequence *sequence, int32_t n, minfer_error *error) 
     return truncate_at(sequence, n, &err) || mf_api_refuse(error, &err);
 }
 
+bool minfer_shift(minfer_sequence *s, int32_t n_keep, int32_t n_discard, minfer_error *error) {
+    mf_error err = {0};
+    bool ok = check_open(s, &err) && mf_sequence_shift(s->sequence, n_keep, n_discard, &err);
+    return ok || mf_api_refuse(error, &err);
+}
+
 void minfer_stop(minfer_sequence *sequence) { mf_sequence_stop(sequence->sequence); }
 
 const int32_t *minfer_sequence_tokens(const minfer_sequence *sequence, size_t *n) {

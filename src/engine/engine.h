@@ -78,6 +78,12 @@ void mf_sequence_truncate(mf_sequence *seq, int32_t n);
 // Changes the key of the draws that follow (nothing without a sampler).
 void mf_sequence_set_seed(mf_sequence *seq, uint64_t seed);
 
+// Drops the tokens [n_keep, n_keep + n_discard), all of them evaluated, and moves what is behind them down, cells and all, without
+// evaluating anything again (mf_kv_shift): room in a context that is full. Callers should drop a quarter of the context at least at
+// once. What was moved saw tokens that are gone, so it is not shared with others, and its bytes are not what a new sequence of
+// the tokens that are left would give. The sampler's history keeps what it saw. Refused: a range that is not evaluated, a full cache.
+bool mf_sequence_shift(mf_sequence *seq, int32_t n_keep, int32_t n_discard, mf_error *err);
+
 // Ends a sequence's generation: no more events come until something is appended.
 void mf_sequence_stop(mf_sequence *seq);
 

@@ -6,6 +6,14 @@
 
 void mf_sequence_params_init(mf_sequence_params *params) { *params = (mf_sequence_params){.max_tokens = -1}; }
 
+static int32_t smaller(int32_t a, int32_t b) { return a < b ? a : b; }
+
+// From token n on, what a session's file has is out of date.
+static void changed_from(mf_sequence *s, int32_t n) {
+    s->saved_tokens = smaller(s->saved_tokens, n);
+    s->saved_cells = smaller(s->saved_cells, n);
+}
+
 static int32_t free_slot(const mf_engine *e) {
     for (int32_t i = 0; i < e->params.max_seqs; i++)
         if (!e->sequences[i]) return i;
@@ -85,10 +93,28 @@ void mf_sequence_truncate(mf_sequence *s, int32_t n) {
     if (s->n_evaluated > n) s->n_evaluated = n;
     if (s->n_prompt > n) s->n_prompt = n;
     mf_kv_truncate(s->engine->kv, &s->table, s->n_evaluated);
+    changed_from(s, n);
     s->active = false;
     if (!s->sampler) return;
     mf_sampler_reset(s->sampler);
     for (int32_t i = 0; i < n; i++) mf_sampler_accept(s->sampler, s->tokens.data[i]);
+}
+
+bool mf_sequence_shift(mf_sequence *s, int32_t n_keep, int32_t n_discard, mf_error *err) {
+    const mf_engine *e = s->engine;
+    if (s->failed) return mf_fail(err, MF_ERR_ARGUMENT, "the sequence has failed");
+    if (n_keep < 0 || n_discard < 1 || n_discard > s->n_evaluated || n_keep > s->n_evaluated - n_discard)
+        return mf_fail(err, MF_ERR_ARGUMENT, "a shift that drops %d tokens behind %d; %d are evaluated", n_discard, n_keep,
+                       s->n_evaluated);
+    mf_kv_truncate(e->kv, &s->table, s->n_evaluated);
+    if (!mf_kv_shift(e->kv, &s->table, n_keep, n_discard, mf_model_rope(e->model, e->seq_cells), err)) return false;
+    changed_from(s, n_keep);
+    size_t behind = s->tokens.len - (size_t)(n_keep + n_discard);
+    memmove(s->tokens.data + n_keep, s->tokens.data + n_keep + n_discard, behind * sizeof *s->tokens.data);
+    s->tokens.len -= (size_t)n_discard;
+    s->n_evaluated -= n_discard;
+    if (s->n_prompt > n_keep) s->n_prompt = s->n_prompt - n_discard > n_keep ? s->n_prompt - n_discard : n_keep;
+    return true;
 }
 
 void mf_sequence_stop(mf_sequence *s) { s->active = false; }

@@ -16,7 +16,9 @@ struct mf_sequence {
     int32_t n_cached;    // found in the prefix cache
     bool active;         // has rows to evaluate
     bool failed;
-    int32_t slot; // in engine->sequences
+    int32_t slot;                      // in engine->sequences
+    struct mf_session *session;        // NULL: none
+    int32_t saved_tokens, saved_cells; // leading ones that stand in its file as they are
 };
 
 // A step's rows, in arrays that are made once.

@@ -36,11 +36,12 @@ static void read_half(const mf_kv_view *kv, const uint8_t *half, int32_t slot, s
     for (int32_t d = 0; d < kv->head_dim; d++) out[d] = get(kv, half, first + (size_t)d * step, mf_kv_scale_index(slot, d));
 }
 
-static void write_half(const mf_kv_view *kv, uint8_t *half, int32_t slot, size_t first, size_t step, const float *x) {
-    for (int32_t d = 0; d < kv->head_dim && kv->type == MF_TYPE_F32; d++) ((float *)half)[first + (size_t)d * step] = x[d];
-    for (int32_t d = 0; d < kv->head_dim && kv->type == MF_TYPE_F16; d++)
+static void write_half(const mf_kv_view *kv, uint8_t *half, int32_t slot, size_t first, size_t step, int32_t n,
+                       const float *x) {
+    for (int32_t d = 0; d < n && kv->type == MF_TYPE_F32; d++) ((float *)half)[first + (size_t)d * step] = x[d];
+    for (int32_t d = 0; d < n && kv->type == MF_TYPE_F16; d++)
         ((uint16_t *)half)[first + (size_t)d * step] = mf_f32_to_f16(x[d]);
-    for (int32_t d = 0; d < kv->head_dim && kv->type == MF_TYPE_Q8_0; d += MF_KV_GROUP) {
+    for (int32_t d = 0; d < n && kv->type == MF_TYPE_Q8_0; d += MF_KV_GROUP) {
         int8_t q[MF_KV_GROUP], *to = (int8_t *)half + first + (size_t)d * step;
         mf_kv_scales(kv, half)[mf_kv_scale_index(slot, d)] = mf_kv_quantize(x + d, q);
         for (size_t i = 0; i < MF_KV_GROUP; i++) to[i * step] = q[i];
@@ -57,10 +58,23 @@ void mf_kv_read_v(const mf_kv_view *kv, const uint8_t *part, int32_t slot, float
     read_half(kv, part + kv->v_offset, slot, v_first(kv, slot), 1, out);
 }
 
-void mf_kv_write_k(const mf_kv_view *kv, uint8_t *part, int32_t slot, const float *x) {
-    write_half(kv, part, slot, mf_kv_k_index(kv->head_dim, slot, 0), MF_KV_LANES, x);
+void mf_kv_write_k(const mf_kv_view *kv, uint8_t *part, int32_t slot, int32_t n, const float *x) {
+    write_half(kv, part, slot, mf_kv_k_index(kv->head_dim, slot, 0), MF_KV_LANES, n, x);
 }
 
-void mf_kv_write_v(const mf_kv_view *kv, uint8_t *part, int32_t slot, const float *x) {
-    write_half(kv, part + kv->v_offset, slot, v_first(kv, slot), 1, x);
+void mf_kv_write_v(const mf_kv_view *kv, uint8_t *part, int32_t slot, int32_t n, const float *x) {
+    write_half(kv, part + kv->v_offset, slot, v_first(kv, slot), 1, n, x);
+}
+
+void mf_kv_copy_cell(const mf_kv_view *kv, const uint8_t *from, int32_t from_slot, uint8_t *to, int32_t to_slot) {
+    size_t bytes = mf_kv_element_bytes(kv->type), n = (size_t)kv->head_dim, step = MF_KV_LANES * bytes;
+    const uint8_t *k = from + mf_kv_k_index(kv->head_dim, from_slot, 0) * bytes;
+    uint8_t *k_to = to + mf_kv_k_index(kv->head_dim, to_slot, 0) * bytes;
+    for (size_t d = 0; d < n; d++) memcpy(k_to + d * step, k + d * step, bytes);
+    memcpy(to + kv->v_offset + v_first(kv, to_slot) * bytes, from + kv->v_offset + v_first(kv, from_slot) * bytes,
+           n * bytes);
+    for (int32_t d = 0; d < kv->head_dim && kv->type == MF_TYPE_Q8_0; d += MF_KV_GROUP)
+        for (size_t half = 0; half <= kv->v_offset; half += kv->v_offset)
+            mf_kv_scales(kv, to + half)[mf_kv_scale_index(to_slot, d)] =
+                mf_kv_scales(kv, from + half)[mf_kv_scale_index(from_slot, d)];
 }

@@ -47,10 +47,15 @@ static inline size_t mf_kv_scale_index(int32_t slot, int32_t d) {
 // The half scale and the bytes of 32 values, as docs/arithmetic.md defines q8_0 cells.
 uint16_t mf_kv_quantize(const float *x, int8_t *q);
 
-// One cell of a head as floats, [head_dim], and back; part: mf_kv_part's.
+// One cell of a head as floats, [head_dim]; part: mf_kv_part's.
 void mf_kv_read_k(const mf_kv_view *kv, const uint8_t *part, int32_t slot, float *out);
 void mf_kv_read_v(const mf_kv_view *kv, const uint8_t *part, int32_t slot, float *out);
-void mf_kv_write_k(const mf_kv_view *kv, uint8_t *part, int32_t slot, const float *x);
-void mf_kv_write_v(const mf_kv_view *kv, uint8_t *part, int32_t slot, const float *x);
+
+// Back: its first n channels (of q8_0 cells: whole groups of 32).
+void mf_kv_write_k(const mf_kv_view *kv, uint8_t *part, int32_t slot, int32_t n, const float *x);
+void mf_kv_write_v(const mf_kv_view *kv, uint8_t *part, int32_t slot, int32_t n, const float *x);
+
+// The bytes of one cell of a head, K and V, from one part's slot to another's.
+void mf_kv_copy_cell(const mf_kv_view *kv, const uint8_t *from, int32_t from_slot, uint8_t *to, int32_t to_slot);
 
 #endif

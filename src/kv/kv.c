@@ -81,7 +81,7 @@ mf_kv_stats mf_kv_stats_get(const mf_kv *kv) {
     };
 }
 
-static int32_t take(mf_kv *kv) {
+int32_t mf_kv_take(mf_kv *kv) {
     int32_t block = kv->n_free ? kv->free[--kv->n_free] : mf_kv_evict(kv);
     kv->refs[block] = 1;
     return block;
@@ -93,7 +93,7 @@ void mf_kv_refer(mf_kv *kv, int32_t block) {
     if (refs == 2) kv->n_shared++;
 }
 
-static void drop(mf_kv *kv, int32_t block) {
+void mf_kv_drop(mf_kv *kv, int32_t block) {
     int32_t refs = --kv->refs[block];
     if (refs == 1) kv->n_shared--;
     if (refs > 0) return;
@@ -125,9 +125,9 @@ static void copy_block(mf_kv *kv, int32_t from, int32_t to) {
 int32_t mf_kv_borrow(mf_kv *kv, int32_t block) {
     mf_kv_refer(kv, block); // so that it isn't the one that makes room
     if (!kv->copies_only) return block;
-    int32_t copy = mf_kv_free_blocks(kv) ? take(kv) : -1;
+    int32_t copy = mf_kv_free_blocks(kv) ? mf_kv_take(kv) : -1;
     if (copy >= 0) copy_block(kv, block, copy);
-    drop(kv, block);
+    mf_kv_drop(kv, block);
     return copy;
 }
 
@@ -138,10 +138,10 @@ static void make_private(mf_kv *kv, mf_kv_table *table, int32_t i) {
         mf_kv_forget(kv, block);
         return;
     }
-    int32_t own = take(kv);
+    int32_t own = mf_kv_take(kv);
     copy_block(kv, block, own);
     kv->copies++;
-    drop(kv, block);
+    mf_kv_drop(kv, block);
     table->blocks.data[i] = own;
 }
 
@@ -154,7 +154,7 @@ bool mf_kv_extend(mf_kv *kv, mf_kv_table *table, int32_t n_cells, mf_error *err)
     if (!mf_array_reserve(&table->blocks, want)) return mf_fail_memory(err, want * sizeof(int32_t), "a block table");
     for (int32_t i = table->n_cells / MF_KV_BLOCK; (size_t)i < table->blocks.len && (size_t)i < want; i++)
         make_private(kv, table, i);
-    while (table->blocks.len < want) table->blocks.data[table->blocks.len++] = take(kv);
+    while (table->blocks.len < want) table->blocks.data[table->blocks.len++] = mf_kv_take(kv);
     if (n_cells > table->n_cells) table->n_cells = n_cells;
     return true;
 }
@@ -162,8 +162,9 @@ bool mf_kv_extend(mf_kv *kv, mf_kv_table *table, int32_t n_cells, mf_error *err)
 void mf_kv_truncate(mf_kv *kv, mf_kv_table *table, int32_t n_cells) {
     if (n_cells >= table->n_cells) return;
     if (n_cells < 0) n_cells = 0;
-    while (table->blocks.len > (size_t)blocks_for(n_cells)) drop(kv, table->blocks.data[--table->blocks.len]);
+    while (table->blocks.len > (size_t)blocks_for(n_cells)) mf_kv_drop(kv, table->blocks.data[--table->blocks.len]);
     table->n_cells = n_cells;
+    table->shifted = table->shifted && n_cells > table->n_pure;
     if (table->n_indexed > n_cells / MF_KV_BLOCK) mf_kv_find_parent(kv, table, n_cells / MF_KV_BLOCK);
 }
 
@@ -189,6 +190,34 @@ bool mf_kv_share(mf_kv *kv, const mf_kv_table *from, int32_t n_cells, mf_kv_tabl
         to->blocks.data[to->blocks.len++] = block;
     }
     to->n_cells = n_cells;
+    to->shifted = from->shifted && n_cells > from->n_pure;
+    to->n_pure = from->n_pure;
     mf_kv_find_parent(kv, to, from->n_indexed < n_cells / MF_KV_BLOCK ? from->n_indexed : n_cells / MF_KV_BLOCK);
     return true;
+}
+
+// ---- The bytes of a block
+
+size_t mf_kv_block_bytes(const mf_kv *kv) { return (size_t)kv->view.n_layer * kv->view.block_stride; }
+
+void mf_kv_save_block(const mf_kv *kv, const mf_kv_table *table, int32_t i, int32_t n, uint8_t *out) {
+    const mf_kv_view *v = &kv->view;
+    mf_kv_view image = *v;
+    image.base = out, image.layer_stride = v->block_stride;
+    if (n < MF_KV_BLOCK) memset(out, 0, mf_kv_block_bytes(kv));
+    for (int32_t l = 0; l < v->n_layer; l++) {
+        if (n == MF_KV_BLOCK) {
+            memcpy(mf_kv_part(&image, l, 0, 0), mf_kv_part(v, l, table->blocks.data[i], 0), v->block_stride);
+            continue;
+        }
+        for (int32_t h = 0; h < v->n_head_kv; h++)
+            for (int32_t slot = 0; slot < n; slot++)
+                mf_kv_copy_cell(v, mf_kv_part(v, l, table->blocks.data[i], h), slot, mf_kv_part(&image, l, 0, h), slot);
+    }
+}
+
+void mf_kv_load_block(mf_kv *kv, const mf_kv_table *table, int32_t i, const uint8_t *in) {
+    const mf_kv_view *v = &kv->view;
+    for (int32_t l = 0; l < v->n_layer; l++)
+        memcpy(mf_kv_part(v, l, table->blocks.data[i], 0), in + (size_t)l * v->block_stride, v->block_stride);
 }

@@ -20,6 +20,8 @@ typedef struct mf_kv_table {
     int32_t n_cells;   // cells in use
     int32_t n_indexed; // leading blocks that stand in the prefix index, or were found equal to one that does
     uint64_t parent;   // the index's number for the last of them
+    bool shifted;      // a shift moved cells: those from n_pure on are not what evaluating the tokens would give
+    int32_t n_pure;
 } mf_kv_table;
 
 typedef struct mf_kv_stats {
@@ -60,6 +62,18 @@ void mf_kv_release(mf_kv *kv, mf_kv_table *table);
 // Makes `to` (empty) share the first n_cells cells of `from` by reference, or copies them. False with err: memory, no room for copies.
 bool mf_kv_share(mf_kv *kv, const mf_kv_table *from, int32_t n_cells, mf_kv_table *to, mf_error *err);
 
+// Drops the cells [n_keep, n_keep + n_discard) and moves those behind them down by n_discard positions, K turned back by as many
+// (docs/arithmetic.md). The cells before n_keep keep their bytes, blocks that others hold too are not touched, and the moved cells
+// stand in blocks of this table alone, which never enter the prefix index. All or nothing; false with err: a range outside the cells,
+// memory, or a full cache (a discarded range of two blocks makes room enough, unless others share its blocks).
+bool mf_kv_shift(mf_kv *kv, mf_kv_table *table, int32_t n_keep, int32_t n_discard, const mf_rope_params *rope,
+                 mf_error *err);
+
+// ---- The bytes of a block, for the disk: all layers, [n_layer][block_stride]. Cells from the n-th on are zero in them.
+size_t mf_kv_block_bytes(const mf_kv *kv);
+void mf_kv_save_block(const mf_kv *kv, const mf_kv_table *table, int32_t i, int32_t n, uint8_t *out);
+void mf_kv_load_block(mf_kv *kv, const mf_kv_table *table, int32_t i, const uint8_t *in); // one that is this table's alone
+
 // ---- The prefix index: full blocks by the tokens they hold and the block before them. Freed blocks stay in it, least recently used
 // first out, until their space is needed.
 
@@ -68,7 +82,7 @@ bool mf_kv_share(mf_kv *kv, const mf_kv_table *from, int32_t n_cells, mf_kv_tabl
 // False when memory is out.
 bool mf_kv_match(mf_kv *kv, const int32_t *tokens, int32_t n_tokens, mf_kv_table *table, mf_error *err);
 
-// Puts the table's full blocks of evaluated cells into the index; tokens are the sequence's, table->n_cells of them at least.
+// Puts the table's full blocks of evaluated cells that no shift has moved into the index; tokens are the sequence's, table->n_cells of them at least.
 void mf_kv_index(mf_kv *kv, mf_kv_table *table, const int32_t *tokens);
 
 #endif

@@ -32,7 +32,9 @@ struct mf_kv {
 };
 
 // kv.c
+int32_t mf_kv_take(mf_kv *kv);              // a free block, with one reference; there must be one
 void mf_kv_refer(mf_kv *kv, int32_t block); // one reference more
+void mf_kv_drop(mf_kv *kv, int32_t block);  // one less
 // One reference more, or a copy of it; -1 when there is no room for one.
 int32_t mf_kv_borrow(mf_kv *kv, int32_t block);
 

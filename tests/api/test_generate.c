@@ -313,6 +313,11 @@ static void test_turns_and_truncation(void **state) {
     minfer_stop(s);
     assert_true(minfer_idle(e));
     refused(minfer_truncate(s, -1, &error), MINFER_ERROR_ARGUMENT, "to -1 tokens");
+    refused(minfer_shift(s, 10, 500, &error), MINFER_ERROR_ARGUMENT, "drops 500 tokens behind 10");
+    int32_t evaluated = minfer_sequence_n_evaluated(s), last = minfer_sequence_tokens(s, &n)[15];
+    good(minfer_shift(s, 2, 10, &error));
+    assert_int_equal(minfer_sequence_n_evaluated(s), evaluated - 10);
+    assert_int_equal(minfer_sequence_tokens(s, NULL)[5], last);
     minfer_engine_free(e);
 }
 

@@ -8,20 +8,8 @@
 #include <cmocka.h>
 
 #include "kv/kv.h"
+#include "kv/memory.h"
 
-static void *plain_alloc(mf_device *device, size_t bytes) {
-    (void)device;
-    return calloc(1, bytes ? bytes : 1);
-}
-
-static void plain_release(mf_device *device, void *ptr, size_t bytes) {
-    (void)device;
-    (void)bytes;
-    free(ptr);
-}
-
-static const mf_device_class memory_class = {.name = "memory", .alloc = plain_alloc, .release = plain_release};
-static mf_device memory = {&memory_class};
 static const mf_kv_params small = {MF_TYPE_F16, 2, 3, 16, 10 * MF_KV_BLOCK};
 
 static mf_kv *open_small(void) {

@@ -85,8 +85,8 @@ static void kv_store_scalar(const mf_kv_view *kv, int32_t layer, int32_t block, 
     int32_t n = kv->head_dim;
     for (int32_t h = 0; h < kv->n_head_kv; h++, k += n, v += n) {
         uint8_t *part = mf_kv_part(kv, layer, block, h);
-        mf_kv_write_k(kv, part, slot, k);
-        mf_kv_write_v(kv, part, slot, v);
+        mf_kv_write_k(kv, part, slot, n, k);
+        mf_kv_write_v(kv, part, slot, n, v);
     }
 }
 
