@@ -21,8 +21,9 @@ void mf_bench_costs_of(const mf_model *m, mf_type kv_type, mf_bench_costs *out) 
         out->macs_last_row += macs;
         if (!last_row_only) out->macs_per_row += macs;
     }
-    double width = kv_type == MF_TYPE_F32 ? 4 : 2;
-    out->kv_cell_bytes = 2.0 * m->hparams.n_layer * m->hparams.n_head_kv * m->hparams.head_dim * width;
+    size_t head_bytes = 0;
+    mf_type_row_bytes(kv_type, (uint64_t)m->hparams.head_dim, &head_bytes);
+    out->kv_cell_bytes = 2.0 * m->hparams.n_layer * m->hparams.n_head_kv * (double)head_bytes;
 }
 
 static int64_t blocks(int64_t cells) { return (cells + MF_KV_BLOCK - 1) / MF_KV_BLOCK * MF_KV_BLOCK; }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/cpu.h"
 #include "base/json.h"
@@ -23,6 +24,7 @@ typedef struct job {
     mf_bench_result *results;
     size_t n_results;
     char model_type[96];
+    char time[32]; // of the start: 2026-01-31T12:00:00Z
 } job;
 
 // "llama 134.5 M Q4_1": the type that most of the weights' bytes have.
@@ -49,6 +51,9 @@ static bool load(job *j, const char *path, const mf_bench_test *tests, size_t n,
     if (!mf_load_engine(l, &j->params, err)) return false;
     mf_bench_costs_of(l->model, j->params.kv_type, &j->costs);
     name_model(j);
+    time_t now = time(NULL);
+    struct tm utc;
+    if (gmtime_r(&now, &utc)) strftime(j->time, sizeof j->time, "%Y-%m-%dT%H:%M:%SZ", &utc);
     return true;
 }
 
@@ -80,8 +85,6 @@ static int n_threads(const job *j) {
     mf_device *d = j->loaded.devices.device[0];
     return d->class->n_threads(d);
 }
-
-static const char *kv_type(const job *j) { return j->params.kv_type == MF_TYPE_F32 ? "f32" : "f16"; }
 
 // "pp512", "tg128 @ d1024 x 4"
 static const char *test_name(const mf_bench_test *t, char out[64]) {
@@ -142,12 +145,13 @@ static size_t fields_of(const job *j, const mf_bench_result *r, field f[32]) {
         {"model_n_params", FIELD_INT, NULL, (int64_t)mf_model_n_params(m), 0},
         {"n_batch", FIELD_INT, NULL, j->params.n_batch, 0},
         {"n_threads", FIELD_INT, NULL, n_threads(j), 0},
-        {"type_k", FIELD_TEXT, kv_type(j), 0, 0},
-        {"type_v", FIELD_TEXT, kv_type(j), 0, 0},
+        {"type_k", FIELD_TEXT, mf_cache_type_name(j->params.kv_type), 0, 0},
+        {"type_v", FIELD_TEXT, mf_cache_type_name(j->params.kv_type), 0, 0},
         {"n_prompt", FIELD_INT, NULL, t->n_prompt, 0},
         {"n_gen", FIELD_INT, NULL, t->n_gen, 0},
         {"n_depth", FIELD_INT, NULL, t->depth, 0},
         {"n_parallel", FIELD_INT, NULL, t->parallel, 0},
+        {"test_time", FIELD_TEXT, j->time, 0, 0},
         {"avg_ns", FIELD_INT, NULL, (int64_t)(r->mean_seconds * 1e9), 0},
         {"stddev_ns", FIELD_INT, NULL, (int64_t)(r->sd_seconds * 1e9), 0},
         {"avg_ts", FIELD_REAL, NULL, 0, r->mean_rate},

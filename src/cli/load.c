@@ -94,6 +94,17 @@ bool mf_load_tokenizer(mf_loaded *l, const mf_options *o, mf_error *err) {
 
 // ---- The engine
 
+static const struct {
+    const char *name;
+    mf_type type;
+} cache_types[] = {{"f16", MF_TYPE_F16}, {"f32", MF_TYPE_F32}, {"q8_0", MF_TYPE_Q8_0}};
+
+const char *mf_cache_type_name(mf_type type) {
+    for (size_t i = 0; i < sizeof cache_types / sizeof cache_types[0]; i++)
+        if (cache_types[i].type == type) return cache_types[i].name;
+    return "?";
+}
+
 bool mf_engine_params_from(const mf_options *o, mf_engine_params *params, mf_error *err) {
     const char *given[] = {o->cache_type, o->cache_type_k, o->cache_type_v}, *type = NULL;
     for (size_t i = 0; i < sizeof given / sizeof given[0]; i++) {
@@ -105,8 +116,8 @@ bool mf_engine_params_from(const mf_options *o, mf_engine_params *params, mf_err
     }
     mf_engine_params_init(params);
     params->n_batch = o->batch;
-    if (type) // one of the flag's choices
-        params->kv_type = strcmp(type, "f32") == 0 ? MF_TYPE_F32 : strcmp(type, "q8_0") == 0 ? MF_TYPE_Q8_0 : MF_TYPE_F16;
+    for (size_t i = 0; type && i < sizeof cache_types / sizeof cache_types[0]; i++) // one of the flag's choices
+        if (strcmp(cache_types[i].name, type) == 0) params->kv_type = cache_types[i].type;
     params->fuse = MF_FUSE_ALL & ~o->no_fuse;
     params->prefix_cache = !o->no_prefix_cache;
     params->kv_share = !o->no_kv_share;

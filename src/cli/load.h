@@ -31,6 +31,7 @@ const mf_kernels *mf_kernel_row(const mf_options *o, mf_error *err);
 bool mf_devices_open(mf_device_list *list, const mf_options *o, mf_error *err);
 
 // The engine's parameters that flags set: batch, cells, fusions. False where --cache-type, -ctk and -ctv differ.
+const char *mf_cache_type_name(mf_type type); // "q8_0"
 bool mf_engine_params_from(const mf_options *o, mf_engine_params *params, mf_error *err);
 
 // Sets n_ctx to what fits into the memory that is free (--ctx auto), before the weights are prepared.

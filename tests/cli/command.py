@@ -15,7 +15,9 @@ def tiny(name):
 
 
 def environment(extra=None):
+    """This process's, without what would set flags, and with an empty model cache."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("MINFER_")}
+    env["XDG_CACHE_HOME"] = os.path.join(SCRATCH, "no-cache")
     env.update(extra or {})
     return env
 

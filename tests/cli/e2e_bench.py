@@ -2,6 +2,7 @@
 import csv
 import io
 import json
+import re
 import signal
 import subprocess
 import time
@@ -36,6 +37,7 @@ def one_test():
     assert abs(16 / r[0]["samples_ns"][0] * 1e9 - r[0]["avg_ts"]) < 1e-3 * r[0]["avg_ts"]
     r = json.loads(good(*SHORT, "-p", "30", "-n", "0", "-r", "1", "-o", "json", "--cache-type", "f32").out)
     assert len(r) == 1 and r[0]["n_gen"] == 0 and r[0]["type_k"] == "f32"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", r[0]["test_time"])
 
 
 def other_formats():

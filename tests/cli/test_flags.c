@@ -171,7 +171,7 @@ static void texts_and_lists(void **state) {
     assert_string_equal(o.cache_type_k, "f32");
     assert_int_equal(o.backends.len, 2);
     bad("bench", "m -o xml", MF_EXIT_USAGE, "-o: 'xml' is not one of md|csv|json");
-    bad("run", "m --cache-type q8_0", MF_EXIT_USAGE, "--cache-type: 'q8_0' is not one of f16|f32");
+    bad("run", "m --cache-type q4_0", MF_EXIT_USAGE, "--cache-type: 'q4_0' is not one of f16|f32|q8_0");
     bad("run", "m --stop", MF_EXIT_USAGE, "the flag --stop needs a value");
 }
 
@@ -190,6 +190,31 @@ static void sets_and_biases(void **state) {
     assert_int_equal(o.logit_bias.data[2].token, 9);
     const char *wrong[] = {"m -l 5", "m -l 5:", "m -l :5", "m -l x:1", "m -l 5:1,", "m -l 5:1:1", "m -l 99999999999:1"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) bad("run", wrong[i], MF_EXIT_USAGE, "is not ID:BIAS");
+}
+
+// A word of the command's own is no model, and --color may stand without a value.
+static void own_words(void **state) {
+    (void)state;
+    good("rm", "smollm2 --yes");
+    assert_string_equal(o.word, "smollm2");
+    assert_null(o.model);
+    assert_true(o.yes);
+    good("completion", "zsh");
+    assert_string_equal(o.word, "zsh");
+    good("list", "--json");
+    assert_null(o.word);
+    bad("rm", "a b", MF_EXIT_USAGE, "unexpected word 'b'");
+    bad("list", "a", MF_EXIT_USAGE, "unexpected word 'a'");
+    good("run", "m --color hi");
+    assert_string_equal(o.color, "always");
+    assert_string_equal(o.prompt, "hi");
+    good("run", "m hi --color");
+    assert_string_equal(o.color, "always");
+    good("run", "m --color never hi");
+    assert_string_equal(o.color, "never");
+    assert_string_equal(o.prompt, "hi");
+    bad("run", "m --color=pink", MF_EXIT_USAGE, "--color: 'pink' is not one of");
+    bad("perplexity", "m --kl-base a --save-logits b", MF_EXIT_USAGE, "are both given");
 }
 
 static void unknown_flags(void **state) {
@@ -341,19 +366,13 @@ static void help_texts(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words),
-        cmocka_unit_test(one_source),
-        cmocka_unit_test(whole_numbers),
-        cmocka_unit_test(reals),
-        cmocka_unit_test(bools),
-        cmocka_unit_test(texts_and_lists),
-        cmocka_unit_test(sets_and_biases),
-        cmocka_unit_test(unknown_flags),
-        cmocka_unit_test(flags_of_llama_cpp),
-        cmocka_unit_test(environment),
-        cmocka_unit_test(model_from_environment),
-        cmocka_unit_test(table),
-        cmocka_unit_test(llama_table),
+        cmocka_unit_test(words),           cmocka_unit_test(one_source),
+        cmocka_unit_test(whole_numbers),   cmocka_unit_test(reals),
+        cmocka_unit_test(bools),           cmocka_unit_test(texts_and_lists),
+        cmocka_unit_test(sets_and_biases), cmocka_unit_test(own_words),
+        cmocka_unit_test(unknown_flags),   cmocka_unit_test(flags_of_llama_cpp),
+        cmocka_unit_test(environment),     cmocka_unit_test(model_from_environment),
+        cmocka_unit_test(table),           cmocka_unit_test(llama_table),
         cmocka_unit_test(help_texts),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
