@@ -99,7 +99,7 @@ static void mutants(const char *arch, const mf_type *types, size_t n_types, bool
     free(data);
 }
 
-static void llama(void **state) { (void)state, mutants("llama", tinymodel_types, tinymodel_n_types, false, 101); }
+static void llama(void **state) { (void)state, mutants("llama", tinymodel_types, TINYMODEL_N_TYPES, false, 101); }
 static void qwen2(void **state) { (void)state, mutants("qwen2", tinymodel_types + 8, 5, true, 102); }
 static void qwen3(void **state) { (void)state, mutants("qwen3", tinymodel_types + 3, 4, true, 103); }
 

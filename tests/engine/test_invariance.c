@@ -29,7 +29,7 @@ static subject subject_of(const char *name) {
     if (strncmp(name, "all:", 4) != 0) return s;
     const tinymodel m = {.arch = name + 4,
                          .types = tinymodel_types + 2, // 13 types over 14 matrices
-                         .n_types = tinymodel_n_types - 2,
+                         .n_types = TINYMODEL_N_TYPES - 2,
                          .embd = MF_TYPE_Q5_1,
                          .head = MF_TYPE_F16,
                          .vectors = MF_TYPE_F32,

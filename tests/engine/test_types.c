@@ -94,14 +94,14 @@ static void check_type(const char *arch, mf_type type, bool tied) {
 static void every_architecture_with_every_type(void **state) {
     (void)state;
     for (size_t a = 0; a < N_ARCHS; a++)
-        for (size_t t = 0; t < tinymodel_n_types; t++) check_type(archs[a], tinymodel_types[t], (a + t) % 2);
+        for (size_t t = 0; t < TINYMODEL_N_TYPES; t++) check_type(archs[a], tinymodel_types[t], (a + t) % 2);
 }
 
 static const mf_type f32 = MF_TYPE_F32;
 
 static void embeddings_decode_exactly(void **state) {
     (void)state;
-    for (size_t t = 0; t < tinymodel_n_types; t++)
+    for (size_t t = 0; t < TINYMODEL_N_TYPES; t++)
         same_bytes(&(tinymodel){"llama", &f32, 1, tinymodel_types[t], MF_TYPE_F32, false, MF_TYPE_F32, 2000 + t},
                    "embeddings");
 }
