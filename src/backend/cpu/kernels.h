@@ -73,10 +73,6 @@ typedef struct mf_kernels {
 
     void (*attention)(const mf_attention_piece *piece);
 
-    // out[i] = exp(x[i] - m), returning nothing; and the largest of n values. For the sampler.
-    void (*exp_minus)(const float *x, float m, float *out, int64_t n);
-    float (*max)(const float *x, int64_t n);
-
     // Runs this row's best int8 multiply-add instructions on registers for `rounds` rounds and returns the multiply-adds done.
     // *sink keeps the result alive.
     uint64_t (*int8_peak)(uint64_t rounds, uint32_t *sink);
