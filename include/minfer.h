@@ -151,8 +151,9 @@ typedef struct minfer_message { // both end with NUL
 } minfer_message;
 
 // The ids of a conversation in the model's chat format; with open_answer the opening of the assistant's turn stands behind it. What
-// messages say never becomes a control token. This version has ChatML, and refuses (MINFER_ERROR_UNSUPPORTED) a model without its
-// <|im_start|> and <|im_end|>; refused too: a message without a role, memory.
+// messages say never becomes a control token. The format is the chat template in the model's file; without one it is ChatML, and
+// MINFER_ERROR_UNSUPPORTED where the model has no <|im_start|> and <|im_end|> for it. Refused too: a conversation that the template
+// refuses (with its words), a template that can't be rendered (with line and construct), a message without a role, memory.
 MINFER_API bool minfer_encode_chat(const minfer_model *model, const minfer_message *messages, size_t n_messages,
                                    bool open_answer, int32_t *out, size_t cap, size_t *n, minfer_error *error);
 

@@ -10,6 +10,7 @@
 
 #include "api/stream.h"
 #include "engine/engine.h"
+#include "text/chat_template.h"
 #include "text/tokenizer.h"
 
 struct minfer_model {
@@ -17,6 +18,8 @@ struct minfer_model {
     mf_device_list devices;
     mf_model *model;
     mf_tokenizer *tokenizer; // NULL: ids only
+    mf_chat_template *chat;  // the file's chat template, or ChatML; NULL: see chat_error
+    mf_error chat_error;     // why it can't be used, for who asks for it
     mf_token_array ends;     // tokens that end a text
     atomic_int users;        // the opener and the engines
     pthread_mutex_t turn;    // held by whoever uses the devices: their threads and working memory are the model's

@@ -8,6 +8,7 @@
 
 static void free_model(minfer_model *m) {
     mf_tokenizer_free(m->tokenizer);
+    mf_chat_template_free(m->chat);
     mf_model_free(m->model);
     mf_device_list_close(&m->devices);
     mf_gguf_close(m->file);
@@ -22,6 +23,21 @@ void mf_api_model_drop(minfer_model *m) {
     if (atomic_fetch_sub(&m->users, 1) == 1) free_model(m);
 }
 
+// A chat template that can't be used only matters to who asks for a conversation.
+static bool open_chat(minfer_model *m, mf_error *err) {
+    bool own;
+    m->chat = mf_chat_template_of_file(m->file, NULL, false, &own, &m->chat_error);
+    if (!m->chat) return m->chat_error.code != MF_ERR_MEMORY || mf_fail(err, MF_ERR_MEMORY, "%s", m->chat_error.text);
+    if (own || (mf_tokenizer_find(m->tokenizer, MF_STR("<|im_start|>")) >= 0 &&
+                mf_tokenizer_find(m->tokenizer, MF_STR("<|im_end|>")) >= 0))
+        return true;
+    mf_chat_template_free(m->chat);
+    m->chat = NULL;
+    mf_fail(&m->chat_error, MF_ERR_UNSUPPORTED,
+            "the model has no chat template, and no <|im_start|> and <|im_end|> tokens for ChatML");
+    return true;
+}
+
 static bool open_tokenizer(minfer_model *m, mf_error *err) {
     if (!mf_gguf_find(m->file, "tokenizer.ggml.model")) return true;
     m->tokenizer = mf_tokenizer_new(m->file, NULL, err);
@@ -31,7 +47,7 @@ static bool open_tokenizer(minfer_model *m, mf_error *err) {
     for (int32_t id = 0; id < n; id++)
         if (mf_tokenizer_is_eog(m->tokenizer, id) && !mf_array_push(&m->ends, id))
             return mf_fail_memory(err, m->ends.len * sizeof id, "the ending tokens");
-    return true;
+    return open_chat(m, err);
 }
 
 static bool open_file(minfer_model *m, const char *path, const minfer_model_options *o, mf_error *err) {

@@ -48,11 +48,14 @@ static bool render(const minfer_model *model, const minfer_message *messages, si
     mf_chat_message *list = mf_alloc(n, sizeof *list);
     if (!list) return mf_fail_memory(err, sizeof *list, "the conversation");
     for (size_t i = 0; i < n; i++) list[i] = (mf_chat_message){mf_str_of(messages[i].role), mf_str_of(messages[i].content)};
-    const mf_chat_template *chatml = mf_chat_template_chatml();
+    mf_arena arena = {0};
     mf_chat_prompt prompt = {0};
-    bool ok = chatml->render(chatml, list, n, open_answer, &prompt, err) &&
-              mf_tokenizer_encode_spans(model->tokenizer, prompt.data, prompt.len, 0, ids, err);
-    free(prompt.data);
+    mf_chat_request request = {.generation_prompt = open_answer, .tokenizer = model->tokenizer, .rules = true};
+    request.messages = mf_chat_messages(&arena, list, n, err);
+    bool ok = request.messages && mf_chat_template_render(model->chat, &request, &prompt, err) &&
+              mf_chat_prompt_encode(model->tokenizer, &prompt, ids, err);
+    mf_chat_prompt_free(&prompt);
+    mf_arena_free(&arena);
     free(list);
     return ok;
 }
@@ -60,11 +63,7 @@ static bool render(const minfer_model *model, const minfer_message *messages, si
 bool mf_api_encode_chat(const minfer_model *model, const minfer_message *messages, size_t n, bool open_answer,
                         mf_token_array *ids, mf_error *err) {
     if (!need_tokenizer(model, err) || !check_messages(messages, n, err)) return false;
-    if (mf_tokenizer_find(model->tokenizer, MF_STR("<|im_start|>")) < 0 ||
-        mf_tokenizer_find(model->tokenizer, MF_STR("<|im_end|>")) < 0)
-        return mf_fail(
-            err, MF_ERR_UNSUPPORTED,
-            "the model has no <|im_start|> and <|im_end|> tokens, and ChatML is the only chat format of this version");
+    if (!model->chat) return mf_fail(err, model->chat_error.code, "%s", model->chat_error.text);
     return render(model, messages, n, open_answer, ids, err);
 }
 

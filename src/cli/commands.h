@@ -7,6 +7,7 @@
 int mf_command_run(mf_options *o);
 int mf_command_info(mf_options *o);
 int mf_command_tokenize(mf_options *o);
+int mf_command_render(mf_options *o);
 int mf_command_bench(mf_options *o);
 int mf_command_doctor(mf_options *o);
 int mf_command_perplexity(mf_options *o);

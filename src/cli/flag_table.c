@@ -9,7 +9,7 @@
 #define RUN        MF_CMD_RUN
 #define BENCH      MF_CMD_BENCH
 #define PPL        MF_CMD_PERPLEXITY
-#define MODELS     (MF_CMD_RUN | MF_CMD_INFO | MF_CMD_TOKENIZE | MF_CMD_BENCH | PPL)
+#define MODELS     (MF_CMD_RUN | MF_CMD_INFO | MF_CMD_TOKENIZE | MF_CMD_BENCH | PPL | MF_CMD_RENDER)
 #define TEXTS      (MF_CMD_RUN | MF_CMD_TOKENIZE | PPL)
 #define ENGINES    (MF_CMD_RUN | MF_CMD_INFO | MF_CMD_BENCH | PPL)
 #define THREADED   (MF_CMD_RUN | MF_CMD_BENCH | MF_CMD_DOCTOR | MF_CMD_INFO | PPL)
@@ -28,6 +28,20 @@ static const mf_flag flags[] = {
      .help = "a system message before the prompt"},
     {"--raw --no-template -no-cnv --no-conversation", NULL, MF_FLAG_BOOL, RUN, MF_GROUP_TEXT, AT(raw),
      .help = "continues the prompt as it is, without a chat template"},
+    {"--chat-template --template --chat-template-file", "NAME|FILE|TEXT", MF_FLAG_TEXT, RUN | MF_CMD_RENDER, MF_GROUP_TEXT,
+     AT(chat_template),
+     .help = "a chat template instead of the model's own: chatml, a variant's name, a file, or the Jinja text itself"},
+    {"--chat-template-kwargs --kwargs", "JSON", MF_FLAG_TEXT, RUN | MF_CMD_RENDER, MF_GROUP_TEXT, AT(template_kwargs),
+     .help = "an object of variables for the template, such as {\"enable_thinking\": false}"},
+    {"--messages", "FILE", MF_FLAG_TEXT, MF_CMD_RENDER, MF_GROUP_TEXT, AT(messages_file),
+     .help = "the conversation: a JSON list of messages; - is standard input"},
+    {"--tools", "FILE", MF_FLAG_TEXT, MF_CMD_RENDER, MF_GROUP_TEXT, AT(tools_file), .help = "a JSON list of tools"},
+    {"--no-generation-prompt", NULL, MF_FLAG_BOOL, MF_CMD_RENDER, MF_GROUP_TEXT, AT(no_generation_prompt),
+     .help = "does not open the assistant's turn"},
+    {"--bos", "TEXT", MF_FLAG_TEXT, MF_CMD_RENDER, MF_GROUP_TEXT, AT(bos), .help = "bos_token, instead of the model's"},
+    {"--eos", "TEXT", MF_FLAG_TEXT, MF_CMD_RENDER, MF_GROUP_TEXT, AT(eos), .help = "eos_token, instead of the model's"},
+    {"--chat-rules", NULL, MF_FLAG_BOOL, MF_CMD_RENDER, MF_GROUP_TEXT, AT(chat_rules),
+     .help = "does to the messages what conversations do: developer and late system messages, reasoning, null members"},
     {"--pre", "NAME", MF_FLAG_TEXT, TEXTS, MF_GROUP_TEXT, AT(pre),
      .help = "the pre-tokenizer, instead of the one the file names"},
     {"--no-nfc", NULL, MF_FLAG_BOOL, TEXTS, MF_GROUP_TEXT, AT(no_nfc), .help = "never normalizes text, as llama.cpp does"},

@@ -16,7 +16,8 @@ enum { // subcommands, a set
     MF_CMD_LIST = 64,
     MF_CMD_RM = 128,
     MF_CMD_COMPLETION = 256,
-    MF_CMD_ALL = 511,
+    MF_CMD_RENDER = 512,
+    MF_CMD_ALL = 1023,
 };
 
 typedef struct mf_command {

@@ -57,9 +57,8 @@ static const mf_llama_flag flags[] = {
     {"-lv --log-verbosity --verbosity", 1, ACCEPTED, "--verbose is what there is"},
     {"-st --single-turn --no-jinja", 0, ACCEPTED, NULL},
     {"-cnv --cnv --conversation -i --interactive -if --interactive-first -mli --multiline-input", 0, REFUSED, no_chat},
-    {"--jinja", 0, ACCEPTED, "templates by the model's own Jinja are not in this version: ChatML, or --raw"},
-    {"--chat-template --chat-template-file --chat-template-kwargs --reasoning-format --reasoning-budget", 1, REFUSED,
-     "ChatML is the only template of this version; --raw takes the prompt as it is"},
+    {"--jinja", 0, ACCEPTED, NULL}, // templates always are
+    {"--reasoning-format --reasoning-budget", 1, REFUSED, no_chat},
     {"-rea --reasoning --reasoning-effort --reasoning-budget-message", 1, REFUSED, no_chat},
     {"--reasoning-preserve --no-reasoning-preserve --skip-chat-parsing --no-skip-chat-parsing", 0, REFUSED, no_chat},
     {"-e --escape --no-escape", 0, ACCEPTED, "escapes such as \\n in a prompt are not replaced; the shell's $'…' does that"},

@@ -25,6 +25,9 @@ typedef struct mf_options {
     const char *word;  // of a command that takes a word of its own
     char *model_owned; // what model points to where a name became a path; freed with the options
     bool raw, no_nfc, meta;
+    const char *chat_template, *template_kwargs;        // NULL: the model's own, none
+    const char *messages_file, *tools_file, *bos, *eos; // render
+    bool no_generation_prompt, chat_rules;              // render
     const char *pre;
 
     int32_t n_predict; // -1: until the end

@@ -3,10 +3,18 @@
 #define MF_CLI_PROMPT_H
 
 #include "cli/load.h"
+#include "text/chat_template.h"
+
+// The chat template that the flags choose, else the file's own, else ChatML with a notice (refused where the vocabulary has no
+// tokens for it). `tools`: the conversation has tools. NULL with err.
+mf_chat_template *mf_prompt_template(const mf_loaded *l, const mf_options *o, bool tools, mf_error *err);
+
+// The JSON of --chat-template-kwargs, in the arena; *out is NULL where it was not given. Refused: what is no object.
+bool mf_prompt_variables(const mf_options *o, mf_arena *arena, const mf_json **out, mf_error *err);
 
 // Appends the ids of the prompt: with --raw the text as it is (control tokens' text becomes those tokens, and BOS is put
-// before it where the file asks), else one user message, after the system message where there is one, in the model's chat
-// template. Refused: an empty prompt, a model without ChatML's tokens unless --raw.
+// before it where the file asks), else one user message, after the system message where there is one, in the chat template.
+// Refused: an empty prompt, and what mf_prompt_template and the template refuse.
 bool mf_prompt_ids(const mf_loaded *l, const mf_options *o, mf_str text, mf_token_array *ids, mf_error *err);
 
 #endif

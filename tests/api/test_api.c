@@ -276,10 +276,9 @@ static void test_chat(void **state) {
     good(minfer_encode_chat(model, NULL, 0, true, ids, 128, &n, &error));
 }
 
-// A copy of a tiny file with one text in place of another of the same length, everywhere.
-static const char *with_text(const char *from, const char *to) {
-    static const char path[] = "api-copy.gguf";
-    FILE *f = fopen(TINY("qwen2-f32"), "rb");
+// A copy of a file with one text in place of another of the same length, everywhere.
+static const char *copy_with_text(const char *file, const char *path, const char *from, const char *to) {
+    FILE *f = fopen(file, "rb");
     assert_non_null(f);
     static char data[1 << 20];
     size_t size = fread(data, 1, sizeof data, f), len = strlen(from);
@@ -288,6 +287,10 @@ static const char *with_text(const char *from, const char *to) {
         if (memcmp(data + i, from, len) == 0) memcpy(data + i, to, len);
     write_file(path, data, size);
     return path;
+}
+
+static const char *with_text(const char *from, const char *to) {
+    return copy_with_text(TINY("qwen2-f32"), "api-copy.gguf", from, to);
 }
 
 static void test_chat_refusals(void **state) {
@@ -304,10 +307,19 @@ static void test_chat_refusals(void **state) {
     refused(minfer_encode_chat(model, NULL, 1, true, ids, 64, &n, &error), MINFER_ERROR_ARGUMENT,
             "list of messages is NULL");
     refused(minfer_encode_chat(model, &fine, 1, true, ids, 1, &n, &error), MINFER_ERROR_SPACE, "the buffer holds 1");
-    const char *path = with_text("<|im_start|>", "<|im_stork|>");
+    const char *path = with_text("<|im_start|>", "<|im_stork|>"); // its own template writes that
     minfer_model *m = fixture_model(path);
+    good(minfer_encode_chat(m, &fine, 1, true, ids, 64, &n, &error));
+    minfer_model_close(m);
+    const char *plain = copy_with_text(path, "api-plain.gguf", "tokenizer.chat_template", "tokenizer.chat_tempfile");
+    m = fixture_model(plain);
     refused(minfer_encode_chat(m, &fine, 1, true, ids, 64, &n, &error), MINFER_ERROR_UNSUPPORTED, "no <|im_start|>");
     minfer_model_close(m);
+    copy_with_text(path, plain, "{% endif %}", "{% endiv %}");
+    m = fixture_model(plain);
+    refused(minfer_encode_chat(m, &fine, 1, true, ids, 64, &n, &error), MINFER_ERROR_FORMAT, "unknown tag 'endiv'");
+    minfer_model_close(m);
+    remove(plain);
     remove(path);
 }
 

@@ -178,12 +178,32 @@ def templates():
     said = json.loads(good(MODEL, "<|im_end|>", "-n", "1", "--json").out)["prompt_tokens"]
     assert said > len(ids)
     assert json.loads(good(MODEL, "<|im_end|>", "--raw", "-n", "1", "--json").out)["prompt_tokens"] == 1
+    # Another model's own template is used as it stands.
     other = with_text("qwen2-f32", b"<|im_start|>", b"<|xx_start|>")
-    refused(1, "no <|im_start|> and <|im_end|> tokens", other, "hi")
-    good(other, "hi", "--raw", "-n", "1")
+    assert json.loads(good(other, "hi", "-n", "1", "--json").out)["prompt_tokens"] == len(ids)
     foreign = with_text("qwen2-f32", b"<|im_start|>", b"[[im_start]]", after=b"tokenizer.chat_template")
-    assert "the model's own chat template is not ChatML" in good(foreign, "hi", "-n", "1").err
-    assert "chat template" not in good(foreign, "hi", "-n", "1", "--raw").err
+    assert "chat template" not in good(foreign, "hi", "-n", "1").err
+    # Without one it is ChatML, said once, where the vocabulary has its tokens.
+    none = with_text("qwen2-f32", b"tokenizer.chat_template", b"tokenizer.chat_tempfile")
+    r = good(none, "hi", "-n", "1", "--json")
+    assert "no chat template: ChatML is used" in r.err and json.loads(r.out)["prompt_tokens"] == len(ids)
+    assert "chat template" not in good(none, "hi", "-n", "1", "--raw").err
+    with open(none, "rb") as f:
+        data = f.read()
+    bare = scratch("bare.gguf", data.replace(b"<|im_start|>", b"<|xx_start|>"))
+    refused(1, "no chat template and no <|im_start|> and <|im_end|> tokens", bare, "hi")
+    good(bare, "hi", "--raw", "-n", "1")
+    good(bare, "hi", "--chat-template", "{{ messages[0].content }}", "-n", "1")
+    # Another template, its variables, its refusals.
+    word = json.loads(good(MODEL, "hi", "--raw", "-n", "1", "--json").out)["prompt_tokens"]
+    given = ["--chat-template", "{% if x %}{{ messages[-1].content }}{% endif %}{{ messages[-1].content }}", "-n", "1", "--json"]
+    assert json.loads(good(MODEL, "hi", *given).out)["prompt_tokens"] == word
+    twice = good(MODEL, "hi", *given, "--chat-template-kwargs", '{"x": true}')
+    assert json.loads(twice.out)["prompt_tokens"] == 2 * word
+    refused(1, "stop: hi", MODEL, "hi", "--chat-template", "{{ raise_exception('stop: ' ~ messages[0].content) }}")
+    refused(1, "line 1, column 4: the tag 'include' is not supported", MODEL, "hi", "--chat-template", "{% include 'x' %}")
+    refused(1, "--chat-template-kwargs takes a JSON object", MODEL, "hi", "--chat-template-kwargs", "[]")
+    refused(1, "no chat template 'nope'; its variants: none", MODEL, "hi", "--chat-template", "nope")
 
 
 def bad_files():

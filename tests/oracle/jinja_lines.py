@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What tests/text/tool_jinja_lines.c does, by jinja2 as Hugging Face's transformers sets it up (utils/chat_template_utils.py).
 
-Each line of standard input is {"template": text, "variables": {...}}; each line of output {"text": ...} or {"error": ...}.
+Each line of standard input is {"template": text, "variables": {...}}; each line of output {"text": ...} or {"error": ...}. With the
+word `clock` strftime_now() tells the time, else it is always the start of 2025.
 """
 import datetime
 import json
@@ -11,7 +12,7 @@ import jinja2
 import jinja2.ext
 import jinja2.sandbox
 
-NOW = datetime.datetime(2025, 1, 1)
+NOW = datetime.datetime.now() if "clock" in sys.argv[1:] else datetime.datetime(2025, 1, 1)
 
 
 class Generation(jinja2.ext.Extension):

@@ -114,6 +114,10 @@ static void set_data(const mf_jlexer *l, mf_jtoken *token, size_t from, size_t t
 
 static bool lex_raw(mf_jlexer *l, size_t start, mf_jtoken *token) {
     move_to(l, start);
+    if (start >= l->t->source.len) { // jinja2 takes a tag at the very end that nothing follows
+        *token = (mf_jtoken){.kind = MF_T_EOF, .line = l->line, .from = l->at, .to = l->at};
+        return true;
+    }
     for (size_t at = start; at < l->t->source.len; at++) {
         if (!stands(l, at, "{%")) continue;
         size_t p = at + 2;
@@ -138,6 +142,7 @@ static bool skip_comment(mf_jlexer *l) {
         move_to(l, after);
         return true;
     }
+    if (start >= l->t->source.len) return move_to(l, start), true; // as after raw
     return refuse(l, l->at, "Missing end of comment tag");
 }
 

@@ -244,10 +244,11 @@ bool mf_jint_text(mf_jrun *run, mf_jval v, mf_str *out) {
 }
 
 int mf_jreal_digits(double value, char digits[32], int *exponent) {
-    mf_buf buf = {0};
+    char room[64]; // more than any double needs, so nothing is allocated
+    mf_buf buf = {.data = room, .cap = sizeof room};
     mf_json_writer w = {.out = &buf};
     mf_json_real(&w, value);
-    const char *text = buf.data ? buf.data : "0";
+    const char *text = room;
     int n = 0, point = 0;
     bool behind = false, started = false;
     for (; *text && *text != 'e'; text++) {
@@ -264,7 +265,6 @@ int mf_jreal_digits(double value, char digits[32], int *exponent) {
     while (n > 1 && digits[n - 1] == '0') n--;
     digits[n] = 0;
     *exponent = point - 1;
-    free(buf.data);
     return n;
 }
 
@@ -371,6 +371,7 @@ bool mf_jparse_int(mf_jrun *run, mf_str text, int base, mf_jval *out, bool *ok) 
         if (plain.len > 1 && plain.ptr[0] == '0' && !zeros) good = false;
     }
     if (good) done = digits_in_base(run, plain, base, negative, out, ok);
+    if (buf.failed) done = mf_jfail(run, MF_ERR_MEMORY, "out of memory for a number");
     free(buf.data);
     return done;
 }

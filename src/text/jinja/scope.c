@@ -93,13 +93,17 @@ bool mf_jeach_child(const mf_jnode *node, bool (*fn)(mf_jnode *child, void *arg)
     return true;
 }
 
-static bool out_of_memory(resolver *r) {
+static bool too_many(resolver *r) {
     return mf_fail(r->err, MF_ERR_LIMIT, "the template has too many names in too many blocks");
+}
+
+static bool out_of_memory(resolver *r) {
+    return r->arena.used > MOST_MEMORY / 2 ? too_many(r) : mf_fail_memory(r->err, r->arena.used, "the template's names");
 }
 
 static bool work(resolver *r, size_t n) {
     r->work += n + 1;
-    return r->work <= MOST_WORK || out_of_memory(r);
+    return r->work <= MOST_WORK || too_many(r);
 }
 
 // Room for one more element of an array in the arena.
@@ -140,8 +144,8 @@ static bool slot_of(resolver *r, func_names *names, uint32_t level, uint32_t nam
         *slot = (uint32_t)i;
         return true;
     }
-    if (names->n >= MOST_SLOTS || !grow(r, &names->idents, names->n, &names->cap, sizeof *names->idents))
-        return out_of_memory(r);
+    if (names->n >= MOST_SLOTS) return too_many(r);
+    if (!grow(r, &names->idents, names->n, &names->cap, sizeof *names->idents)) return false;
     *slot = (uint32_t)names->n;
     names->idents[names->n++] = (ident){level, name};
     names->func->n_slots = (uint32_t)names->n;
@@ -341,7 +345,7 @@ static bool resolve_all(resolver *r, mf_jnodes nodes, frame f);
 
 static bool slot_for(resolver *r, const frame *f, const ref *target, mf_jslot *out) {
     uint32_t hops = f->names->func->depth - target->func->depth;
-    if (hops > UINT16_MAX) return out_of_memory(r);
+    if (hops > UINT16_MAX) return too_many(r);
     *out = (mf_jslot){(uint16_t)hops, target->slot};
     return true;
 }

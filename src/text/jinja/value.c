@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/map.h"
+#include "base/mem.h"
 #include "text/jinja/iter.h"
 #include "text/jinja/number.h"
 #include "text/jinja/run.h"
@@ -23,8 +24,14 @@ bool mf_jfail(mf_jrun *run, mf_code code, const char *format, ...) {
 
 void *mf_jalloc(mf_jrun *run, size_t n, size_t size) {
     void *ptr = mf_arena_alloc(&run->arena, n, size);
-    if (!ptr) mf_jfail(run, MF_ERR_LIMIT, "the rendering needs more than %d MB of memory", MF_JINJA_MEMORY >> 20);
-    return ptr;
+    size_t bytes;
+    if (ptr) return ptr;
+    bool bounded = !mf_mul_size(n, size, &bytes) || bytes >= MF_JINJA_MEMORY - run->arena.used;
+    if (bounded)
+        mf_jfail(run, MF_ERR_LIMIT, "the rendering needs more than %d MB of memory", MF_JINJA_MEMORY >> 20);
+    else
+        mf_jfail(run, MF_ERR_MEMORY, "out of memory for %zu bytes of the rendering", bytes);
+    return NULL;
 }
 
 bool mf_jcharge(mf_jrun *run, size_t n) {
