@@ -1,0 +1,21 @@
+// The fixed parts of a session's records (docs/sessions.md).
+#ifndef MF_ENGINE_SESSION_FORMAT_H
+#define MF_ENGINE_SESSION_FORMAT_H
+
+#include "engine/journal.h"
+#include "engine/session.h"
+
+typedef struct mf_session_identity {
+    uint64_t fingerprint, rope;
+    uint32_t arithmetic, cell_type, n_layer, n_head_kv, head_dim, block, n_vocab, zero;
+} mf_session_identity;
+
+typedef struct mf_session_commit_head { // the caller's bytes follow
+    uint32_t n_tokens, n_cells, n_pure, shifted, n_prompt, n_generated, zero[2];
+} mf_session_commit_head;
+
+_Static_assert(sizeof(mf_session_identity) == 48 && sizeof(mf_session_commit_head) == 32, "as the journal knows them");
+
+mf_session_identity mf_session_identity_of(const mf_engine *engine);
+
+#endif
