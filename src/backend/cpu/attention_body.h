@@ -13,23 +13,23 @@ typedef struct attention_work {
 } attention_work;
 
 // How numbers stand in memory. Bytes have scales: in K one for each lane (cell) and 32 channels, in V one for each cell and two columns.
-typedef enum form {
+typedef enum cell_form {
     FLOATS,
     HALVES,
     BYTES_OF_K,
     BYTES_OF_V
-} form;
+} cell_form;
 
 // Sixteens of cells or channels: number i of column s begins at element s * next + i * step.
 typedef struct sixteens {
     const void *at;
     size_t step, next;
-    form form;
+    cell_form form;
     ptrdiff_t ahead; // bytes to what is read after these, which is asked for along the way: a long context comes from memory
     const float *scale; // of bytes; K: [channels / 32][64], from the first column's; V: [columns / 2][64], from number 0's
 } sixteens;
 
-LANES_INLINE lanes load_sixteen(const sixteens *a, size_t index, form form, int32_t column, int32_t i) {
+LANES_INLINE lanes load_sixteen(const sixteens *a, size_t index, cell_form form, int32_t column, int32_t i) {
     if (form == FLOATS) return lanes_load((const float *)a->at + index);
     if (form == HALVES) return lanes_load_f16((const uint16_t *)a->at + index);
     lanes scale = form == BYTES_OF_K ? lanes_load(a->scale + i / MF_KV_GROUP * MF_KV_BLOCK + column * MF_LANES)
@@ -38,7 +38,7 @@ LANES_INLINE lanes load_sixteen(const sixteens *a, size_t index, form form, int3
 }
 
 // Asks for what stands `ahead` of a sixteen, once for each line of 64 bytes or, of halves, twice.
-LANES_INLINE void prefetch_sixteen(const sixteens *a, size_t index, form form, int32_t column, int32_t i) {
+LANES_INLINE void prefetch_sixteen(const sixteens *a, size_t index, cell_form form, int32_t column, int32_t i) {
     if (form == HALVES) __builtin_prefetch((const char *)((const uint16_t *)a->at + index) + a->ahead, 0, 2);
     if (form == BYTES_OF_K && i % 4 == 0) __builtin_prefetch((const char *)a->at + index + a->ahead, 0, 2);
     if (form == BYTES_OF_V && column % 4 == 0) __builtin_prefetch((const char *)a->at + index + a->ahead, 0, 2);
@@ -46,7 +46,7 @@ LANES_INLINE void prefetch_sixteen(const sixteens *a, size_t index, form form, i
 
 // n query vectors against `width` columns of `count` sixteens: sum[q] = fma(w[q][i], a[i], sum[q]), i ascending; from +0 unless
 // `resume`. The accumulators of column s of vector q are at sum + q * sum_stride + 16 s.
-LANES_INLINE void accumulate_block(int n, int width, form form, const sixteens *a, int32_t column, int32_t count,
+LANES_INLINE void accumulate_block(int n, int width, cell_form form, const sixteens *a, int32_t column, int32_t count,
                                    const float *w, size_t w_stride, float *sum, size_t sum_stride, bool resume) {
     lanes l[LANES_BLOCK];
     size_t index = (size_t)column * a->next;
@@ -70,8 +70,8 @@ LANES_INLINE void accumulate_block(int n, int width, form form, const sixteens *
 }
 
 // The same over all columns, as many at a time as the registers hold: one query vector alone would wait for its additions.
-LANES_INLINE void accumulate_columns(int n, form form, const sixteens *a, int32_t columns, int32_t count, const float *w,
-                                     size_t w_stride, float *sum, size_t sum_stride, bool resume) {
+LANES_INLINE void accumulate_columns(int n, cell_form form, const sixteens *a, int32_t columns, int32_t count,
+                                     const float *w, size_t w_stride, float *sum, size_t sum_stride, bool resume) {
     const int width = LANES_BLOCK >= 4 * n ? 4 : LANES_BLOCK >= 2 * n ? 2 : 1;
     int32_t c = 0;
     for (; c + width <= columns; c += width)
@@ -121,7 +121,7 @@ static void accumulate(int32_t n, const sixteens *a, int32_t columns, int32_t co
 // Up to two passes over cells in place cost less than converting them first (measured with 1 to 8 heads a group).
 static bool few(mf_cell_range queries) { return queries.end - queries.begin <= 2 * LANES_BLOCK; }
 
-static form form_of(const attention_work *w, form bytes) {
+static cell_form form_of(const attention_work *w, cell_form bytes) {
     return w->kv->type == MF_TYPE_F32 ? FLOATS : w->kv->type == MF_TYPE_F16 ? HALVES : bytes;
 }
 
@@ -134,7 +134,7 @@ static const float *load_scales(const attention_work *w, const uint8_t *half) {
 }
 
 // Column c of a block's K as floats.
-LANES_INLINE void load_k_form(const attention_work *w, const sixteens *k, form form, int32_t c) {
+LANES_INLINE void load_k_form(const attention_work *w, const sixteens *k, cell_form form, int32_t c) {
     size_t index = (size_t)c * k->next;
     float *to = w->cells;
     for (int32_t d = 0; d < w->head_dim; d++, index += MF_LANES, to += MF_LANES)
@@ -292,7 +292,7 @@ static void weigh_block(const attention_work *w, int32_t q, int32_t n, const val
 }
 
 // Cells [first, first + n) of a block's V as [columns of 16 channels][64 cells][16].
-LANES_INLINE void load_v_form(const attention_work *w, const sixteens *v, form form, int32_t first, int32_t n) {
+LANES_INLINE void load_v_form(const attention_work *w, const sixteens *v, cell_form form, int32_t first, int32_t n) {
     int32_t head_dim = w->head_dim, whole = head_dim / MF_LANES * MF_LANES;
     for (int32_t c = first; c < first + n; c++) {
         size_t cell = (size_t)c * (size_t)head_dim;
