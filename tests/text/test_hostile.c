@@ -15,7 +15,7 @@ enum {
 };
 
 static void use(const mf_tokenizer *t) {
-    static const mf_str text = {"<|im_start|>hello hello<think> a  b\xC3\xA9\xFF \xE2\x96\x81 12345\r\n<s></s>", 61};
+    const mf_str text = MF_STR("<|im_start|>hello hello<think> a  b\xC3\xA9\xFF \xE2\x96\x81 12345\r\n<s></s>");
     mf_token_array ids = {0};
     mf_buf back = {0};
     mf_error err = {0};
