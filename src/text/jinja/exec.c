@@ -323,12 +323,19 @@ static mf_jflow capture(mf_jrun *run, const mf_jnode *node, const mf_jnode *filt
     return ok ? MF_FLOW_ON : MF_FLOW_FAILED;
 }
 
+// What a filter or call block gives is printed as it is, so it must be text.
+static bool print_text(mf_jrun *run, mf_jval value, mf_jbuild *out) {
+    if (value.type != MF_J_STR) return mf_jraise(run, "expected str instance, %s found", mf_jtype_name(value));
+    mf_jbuild_str(out, value.str);
+    return !out->failed;
+}
+
 static mf_jflow exec_capture(mf_jrun *run, const mf_jnode *node, mf_jvars *vars, mf_jbuild *out) {
     bool set = node->kind == MF_N_SETBLOCK;
     mf_jval value;
     mf_jflow flow = capture(run, node, set ? node->b : node->a, vars, &value);
     if (flow != MF_FLOW_ON) return flow;
-    bool ok = set ? mf_jassign(run, node->a, value, vars, false) : mf_jadd_str(out, value) || mf_jlocate(run, node->a);
+    bool ok = set ? mf_jassign(run, node->a, value, vars, false) : print_text(run, value, out) || mf_jlocate(run, node->a);
     return ok ? MF_FLOW_ON : MF_FLOW_FAILED;
 }
 
@@ -340,7 +347,7 @@ static bool exec_call_block(mf_jrun *run, const mf_jnode *node, mf_jvars *vars, 
     if (!node->a) return mf_jmacro_call(run, caller.macro, &args, &result) && (mf_jbuild_str(out, result.str), !out->failed);
     bool ok = mf_jeval(run, node->a->a, vars, &callee) && mf_jeval_args(run, node->a, MF_JMISSING, vars, &args) &&
               mf_jadd_keyword(run, &args, mf_jtext((mf_jstr *)&name), caller) &&
-              mf_jcall_value(run, callee, &args, &result) && mf_jadd_str(out, result);
+              mf_jcall_value(run, callee, &args, &result) && print_text(run, result, out);
     return ok || mf_jlocate(run, node->a);
 }
 

@@ -75,7 +75,8 @@ static bool start(mf_jrun *run, mf_jiter *it, generator *g, bool *any) {
     *any = true;
     if (g->started) return true;
     g->started = true;
-    if (!mf_jtruth(run, it->source, any) || !*any) return *any || run->err->code == MF_OK;
+    if (!mf_jtruth(run, it->source, any)) return false;
+    if (!*any) return true;
     if (g->by_attribute && g->args.n < 2) return mf_jraise(run, "Missing parameter for attribute name");
     return (!g->by_attribute || path_of(run, g->args.pos[1], &g->p)) && (it->inner = mf_jiter_of(run, it->source));
 }
@@ -106,7 +107,8 @@ static bool next_mapped(mf_jrun *run, mf_jiter *it, mf_jval *out, bool *got) {
     }
     mf_jval item;
     if (!it->inner) return true;
-    if (!mf_jnext(run, it->inner, &item, got) || !*got) return !*got && run->err->code == MF_OK;
+    if (!mf_jnext(run, it->inner, &item, got)) return false;
+    if (!*got) return true;
     if (g->by_attribute) return walk_path(run, &g->p, item, out);
     return mf_jcall_named(run, true, g->args.pos[1], item, &g->args, 2, out);
 }

@@ -163,7 +163,8 @@ static bool peek_next(mf_jrun *run, mf_jloop *loop, mf_jval *out, bool *got) {
 }
 
 bool mf_jloop_next(mf_jrun *run, mf_jloop *loop, mf_jval *out, bool *got) {
-    if (!peek_next(run, loop, out, got) || !*got) return *got || run->err->code == MF_OK;
+    if (!peek_next(run, loop, out, got)) return false;
+    if (!*got) return true;
     loop->after = MF_JMISSING;
     loop->index0++;
     loop->before = loop->current;
