@@ -298,6 +298,7 @@ static int place_words(parser *p, mf_env_fn *env, mf_error *err) {
     mf_options *o = p->o;
     size_t n = o->words.len, used = 0;
     if (p->command->n_words < 0 && n > 0) o->word = o->words.data[used++];
+    if (p->command->n_words < -1 && used < n) o->second_word = o->words.data[used++];
     const char *elsewhere = env ? env("MINFER_MODEL") : NULL;
     bool model_word = p->command->n_words > 0 && n > 0 && !p->source[MF_SOURCE_MODEL];
     if (model_word && n == 1 && p->command->n_words > 1 && elsewhere && *elsewhere)
@@ -320,6 +321,17 @@ static int place_words(parser *p, mf_env_fn *env, mf_error *err) {
     return MF_EXIT_USAGE;
 }
 
+// The value of a flag's variable, or of a second name that people know it by; NULL: not set.
+static const char *from_environment(mf_env_fn *env, const char *name) {
+    static const struct {
+        const char *name, *other;
+    } second_names[] = {{"MINFER_NO_PREFIX_CACHE", "MINFER_NO_PREFIX_REUSE"}};
+    const char *value = env(name);
+    for (size_t i = 0; !(value && *value) && i < sizeof second_names / sizeof second_names[0]; i++)
+        if (strcmp(second_names[i].name, name) == 0) value = env(second_names[i].other);
+    return value && *value ? value : NULL;
+}
+
 // A flag is read from the environment when neither it nor another for the same thing is on the command line.
 static int take_environment(parser *p, mf_env_fn *env, mf_error *err) {
     size_t n;
@@ -331,8 +343,8 @@ static int take_environment(parser *p, mf_env_fn *env, mf_error *err) {
         bool said = p->o->given[i] || p->source[flag->source] || (flag->source == MF_SOURCE_MODEL && p->o->model) ||
                     (flag->source == MF_SOURCE_TEXT && p->o->prompt);
         if (!name[0] || said || !(flag->commands & p->command->bit)) continue;
-        const char *value = env(name);
-        if (!value || !*value) continue;
+        const char *value = from_environment(env, name);
+        if (!value) continue;
         if (flag->source != MF_SOURCE_ANY) p->source[flag->source] = flag;
         p->o->given[i] = true;
         int code = set_value(p->o, flag, name, value, err);

@@ -282,6 +282,9 @@ static void environment(void **state) {
     assert_null(o.prompt);
     assert_int_equal(parse_with("run", "m word", fake_env), MF_EXIT_DONE);
     assert_string_equal(o.prompt, "word");
+    env_name = "MINFER_NO_PREFIX_REUSE", env_value = "1";
+    assert_int_equal(parse_with("run", "m", fake_env), MF_EXIT_DONE);
+    assert_true(o.no_prefix_cache);
     env_name = "MINFER_HELP", env_value = "1";
     assert_int_equal(parse_with("run", "m", fake_env), MF_EXIT_DONE);
     assert_false(o.help);
