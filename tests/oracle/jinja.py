@@ -136,7 +136,7 @@ def main():
     env, cache = jinja_lines.environment(), {}
     here = pathlib.Path(__file__).parent
     found = [json.loads(line) for line in (here / "fuzz_cases.txt").read_text().splitlines() if line]
-    cases = [{"template": t, **jinja_lines.render(env, cache, t, VARIABLES)} for t in TEMPLATES + MORE + found]
+    cases = [{"template": t, **jinja_lines.render(env, cache, t, json.loads(json.dumps(VARIABLES)))} for t in TEMPLATES + MORE + found]
     versions = f"jinja2 {jinja2.__version__}, markupsafe {importlib.metadata.version('markupsafe')}, Python {sys.version.split()[0]}"
     with open(sys.argv[1], "w", encoding="utf-8") as f:
         f.write('{"made_by": ' + json.dumps(f"tests/oracle/jinja.py with {versions}") + ',\n"variables": ')

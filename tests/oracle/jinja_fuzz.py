@@ -164,10 +164,11 @@ def main():
     env, cache = jinja_lines.environment(), {}
     counts = {"equal": 0, "refused by both": 0, "refused by name": 0, "different": 0}
     end = time.monotonic() + seconds
-    generator = Generator(seed)
+    generator, variables = Generator(seed), json.dumps(VARIABLES)
     while time.monotonic() < end:
         template = generator.body(generator.r.choice([1, 2, 2, 3]))
-        want = jinja_lines.render(env, cache, template, VARIABLES)
+        # Fresh ones each time: jinja2's indent() adds to a list in place before it fails.
+        want = jinja_lines.render(env, cache, template, json.loads(variables))
         if " at 0x" in want.get("text", "") or "MemoryError" in want.get("error", ""):
             continue  # an address, or more than Python would hold
         try:

@@ -273,12 +273,24 @@ FILTER(do_slice) { return in_rows(run, args, true, out); }
 
 // ---- Sorting and grouping
 
+// sorted()'s reverse: an int, as C has it.
+static bool reverse_arg(mf_jrun *run, mf_jval v, bool *reverse) {
+    int64_t value;
+    *reverse = false;
+    if (!given(v)) return true;
+    if (v.type == MF_J_UNDEFINED) return mf_jraise(run, "'Undefined' object cannot be interpreted as an integer");
+    if (!mf_jindex(run, v, "reverse", &value)) return false;
+    if (value < INT32_MIN || value > INT32_MAX) return mf_jraise(run, "Python int too large to convert to C int");
+    *reverse = value != 0;
+    return true;
+}
+
 FILTER(do_sort) {
     mf_jgrow items = {0};
     bool reverse, sensitive;
     mf_jval keys;
     const mf_jstr comma = {.ptr = ",", .len = 1, .chars = 1};
-    if (!mf_jcollect(run, args->bound[0], &items) || !mf_jarg_true(run, args->bound[1], false, &reverse) ||
+    if (!mf_jcollect(run, args->bound[0], &items) || !reverse_arg(run, args->bound[1], &reverse) ||
         !mf_jarg_true(run, args->bound[2], false, &sensitive))
         return false;
     mf_jval attributes = {0};
@@ -309,7 +321,7 @@ FILTER(do_dictsort) {
     bool key = !given(by) || (mf_jis_str(by) && mf_str_is(mf_jstr_slice(by.str), "key"));
     if (!key && !(mf_jis_str(by) && mf_str_is(mf_jstr_slice(by.str), "value")))
         return mf_jraise(run, "You can only sort by either \"key\" or \"value\"");
-    if (!mf_jarg_true(run, args->bound[1], false, &sensitive) || !mf_jarg_true(run, args->bound[3], false, &reverse) ||
+    if (!mf_jarg_true(run, args->bound[1], false, &sensitive) || !reverse_arg(run, args->bound[3], &reverse) ||
         !mf_jlist_new(run, MF_J_LIST, d->n, &keys) || !mf_jlist_new(run, MF_J_LIST, d->n, out))
         return false;
     for (size_t i = 0; i < d->n; i++) {
@@ -387,7 +399,6 @@ static bool reversible(mf_jrun *run, mf_jval v) {
 
 FILTER(do_last) {
     mf_jgrow items = {0};
-    if (args->bound[0].type == MF_J_UNDEFINED) return mf_jundefined_fail(run, args->bound[0]);
     if (!reversible(run, args->bound[0]) || !mf_jcollect(run, args->bound[0], &items)) return false;
     if (items.n == 0) return mf_jundefined_hint(run, "No last item, sequence was empty.", out);
     *out = items.items[items.n - 1];
@@ -408,7 +419,6 @@ FILTER(do_reverse) {
         size_t n = mf_jstr_chars(v.str);
         return mf_jstr_cut(run, v.str, (int64_t)n - 1, -1, n, out);
     }
-    if (v.type == MF_J_UNDEFINED) return mf_jundefined_fail(run, v);
     if (!mf_jiterable(v)) return mf_jraise(run, "argument must be iterable");
     if (!mf_jcollect(run, v, &items)) return false;
     if (v.type == MF_J_ITER) { // Python makes a list of those

@@ -149,11 +149,10 @@ FILTER(do_indent) {
 }
 
 FILTER(do_truncate) {
-    mf_jval end, s = args->bound[0], head = s;
+    mf_jval end, s = args->bound[0];
     int64_t length, leeway;
-    bool killwords;
-    if (s.type == MF_J_UNDEFINED) return mf_jstr_value(run, MF_STR(""), out);
-    if (s.type != MF_J_STR) return mf_jraise(run, "object of type '%s' can't be truncated", mf_jtype_name(s));
+    size_t n;
+    bool killwords, has;
     if (args->bound[4].type == MF_J_NONE) args->bound[4] = MF_JMISSING;
     if (!mf_jarg_int(run, args->bound[1], "length", 255, &length) || !mf_jarg_true(run, args->bound[2], false, &killwords) ||
         !mf_jarg_int(run, args->bound[4], "leeway", 5, &leeway))
@@ -163,13 +162,15 @@ FILTER(do_truncate) {
     int64_t keep = length - (int64_t)mf_jstr_chars(end.str);
     if (keep < 0) return mf_jraise(run, "expected length >= %zu, got %lld", mf_jstr_chars(end.str), (long long)length);
     if (leeway < 0) return mf_jraise(run, "expected leeway >= 0, got %lld", (long long)leeway);
-    if ((int64_t)mf_jstr_chars(s.str) <= length + leeway) return *out = s, true;
+    if (!mf_jlength(run, s, &n, &has)) return false;
+    if (has && (int64_t)n <= length + leeway) return *out = s, true; // of any type
+    if (s.type != MF_J_STR) return mf_jraise(run, "object of type '%s' can't be truncated", mf_jtype_name(s));
     size_t to = mf_jstr_offset(s.str, (size_t)keep);
     if (!killwords) {
         size_t space = mf_jstr_rfind(s.str, MF_STR(" "), 0, to);
         if (space != SIZE_MAX) to = space;
     }
-    head = mf_jtext(mf_jstr_part(run, s.str, 0, to));
+    mf_jval head = mf_jtext(mf_jstr_part(run, s.str, 0, to));
     if (!head.str) return false;
     head.str->markup = s.str->markup;
     return mf_jstr_concat(run, head.str, end.str, out);
@@ -322,8 +323,9 @@ FILTER(do_tojson) {
     mf_jjson_options o = {0};
     mf_jval *a = args->bound, indent;
     if (!mf_jarg_true(run, a[1], false, &o.ascii) || !mf_jarg_true(run, a[4], false, &o.sort)) return false;
-    if (a[2].type == MF_J_UNDEFINED) return mf_jundefined_fail(run, a[2]);
-    if (given(a[2]) && a[2].type != MF_J_NONE) {
+    bool indented = given(a[2]) && a[2].type != MF_J_NONE && a[0].type != MF_J_STR; // Python doesn't look at it for a text
+    if (indented && a[2].type == MF_J_UNDEFINED) return mf_jundefined_fail(run, a[2]);
+    if (indented) {
         if (!indention_of(run, a[2], &indent)) return false;
         o.indent = indent.str;
     }

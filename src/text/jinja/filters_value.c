@@ -196,9 +196,18 @@ TYPE_TEST(is_sequence,
           v.type == MF_J_STR || mf_jis_seq(v) || v.type == MF_J_DICT || v.type == MF_J_RANGE || v.type == MF_J_UNDEFINED)
 TYPE_TEST(is_callable, v.type == MF_J_FUNCTION || v.type == MF_J_METHOD || v.type == MF_J_MACRO || v.type == MF_J_LOOP ||
                            v.type == MF_J_JOINER || v.type == MF_J_UNDEFINED)
-TYPE_TEST(is_filter, mf_jis_str(v) && mf_jfilter_find(mf_jstr_slice(v.str)))
-TYPE_TEST(is_test, mf_jis_str(v) && mf_jtest_find(mf_jstr_slice(v.str)))
 TYPE_TEST(is_sameas, mf_jsame(v, args->bound[1]))
+
+// Whether there is a function of that name. Python looks in a dict, so what can't be hashed is refused.
+static bool names_function(mf_jrun *run, mf_jval v, const mf_jfunction *(*find)(mf_str), mf_jval *out) {
+    const mf_jdict empty = {0};
+    bool ok;
+    mf_jdict_find(run, &empty, v, &ok);
+    return ok && answer(out, mf_jis_str(v) && find(mf_jstr_slice(v.str)));
+}
+
+TEST(is_filter) { return names_function(run, args->bound[0], mf_jfilter_find, out); }
+TEST(is_test) { return names_function(run, args->bound[0], mf_jtest_find, out); }
 
 // value % by == rest
 static bool remainder_is(mf_jrun *run, mf_jval v, mf_jval by, int64_t rest, mf_jval *out) {

@@ -34,6 +34,7 @@ static bool join_lists(mf_jrun *run, mf_jval a, mf_jval b, mf_jval *out) {
 
 static bool repeat(mf_jrun *run, mf_jval of, mf_jval times, mf_jval *out) {
     int64_t n;
+    if (times.type == MF_J_BIG) return mf_jraise(run, "cannot fit 'int' into an index-sized integer");
     if (!mf_jindex(run, times, "can't multiply", &n)) return false;
     if (n < 0) n = 0;
     if (of.type == MF_J_STR) {
