@@ -187,10 +187,10 @@ typedef enum minfer_cache_type {
 typedef struct minfer_engine_options {
     size_t size;
     int32_t max_sequences; // 1; at once
-    int32_t n_ctx;         // cells of the KV cache in all, shared by the sequences; 0: 4096 for each, or the model's maximum;
-                           // MINFER_CTX_AUTO: as many as fit into free memory
-    int32_t n_batch;       // 512; rows of a step at most. No number here changes what is generated
-    int32_t max_outputs;   // rows of a step whose logits are wanted at most; 0: max_sequences
+    int32_t n_ctx;       // cells of the KV cache in all, shared by the sequences; 0: 4096 for each, or the model's maximum;
+                         // MINFER_CTX_AUTO: as many as fit into free memory
+    int32_t n_batch;     // 512; rows of a step at most. No number here changes what is generated
+    int32_t max_outputs; // rows of a step whose logits are wanted at most; 0: max_sequences
     minfer_cache_type cache_type; // MINFER_CACHE_F16; of the cells
     bool prefix_cache;            // true; a prompt's beginning that was evaluated before is not evaluated again
     bool kv_share;                // true; sequences that begin alike use the same blocks, else copies: the same bytes
@@ -332,6 +332,28 @@ MINFER_API bool minfer_sequence_idle(const minfer_sequence *sequence);          
 MINFER_API const char *minfer_sequence_stop_text(const minfer_sequence *sequence); // that ended the answer; NULL: none did
 MINFER_API void *minfer_sequence_arg(const minfer_sequence *sequence);             // of its options
 MINFER_API minfer_engine *minfer_sequence_engine(const minfer_sequence *sequence);
+
+// ---- Sessions: a sequence on the disk. docs/sessions.md has the format and what may happen to a file. A sequence has one at a time; what
+// ends the sequence ends it too.
+
+// Begins a session of a sequence as it is. The file takes its place with the first commit; what stands there is kept until then. Refused: a sequence
+// that has a session, memory.
+MINFER_API bool minfer_session_new(minfer_sequence *sequence, const char *path, minfer_error *error);
+
+// Loads what was committed last into a sequence without tokens, without evaluating anything, and goes on with that file. All of it is verified before
+// anything changes. Refused, by the field's name and both values: another model, rope, arithmetic, cell type, shape; damage
+// (MINFER_ERROR_FORMAT); more tokens than the context holds, a cache without room, a file that another process has (MINFER_ERROR_LIMIT).
+MINFER_API bool minfer_session_open(minfer_sequence *sequence, const char *path, minfer_error *error);
+
+// Writes what is new since the last commit and n bytes of the caller's, and makes them durable. False with error (MINFER_ERROR_IO: disk full,
+// read-only, …): the file keeps the last commit, and a later one may succeed. A process that may meet a limit on file sizes should ignore SIGXFSZ.
+MINFER_API bool minfer_session_commit(minfer_sequence *sequence, const void *state, size_t n, minfer_error *error);
+
+// The caller's bytes of the commit that was loaded; NULL: none. They live until the session ends.
+MINFER_API const void *minfer_session_state(const minfer_sequence *sequence, size_t *n);
+
+// Ends a session; the sequence goes on without it.
+MINFER_API void minfer_session_close(minfer_sequence *sequence);
 
 // ---- Steps
 

@@ -36,7 +36,8 @@ struct minfer_engine {
 struct minfer_sequence {
     minfer_engine *owner;
     mf_sequence *sequence;
-    int32_t slot; // in owner->sequences
+    struct mf_session *session; // NULL: none
+    int32_t slot;               // in owner->sequences
     minfer_logits_fn *on_logits;
     void *arg;
     mf_token_array stop;         // copies of the options' and the model's ending tokens
@@ -82,5 +83,10 @@ bool mf_api_encode(const minfer_model *model, const char *text, size_t len, unsi
                    mf_error *err);
 bool mf_api_encode_chat(const minfer_model *model, const minfer_message *messages, size_t n, bool open_answer,
                         mf_token_array *ids, mf_error *err);
+
+// ---- sequence.c
+
+// Refuses a sequence that can't be changed: NULL, failed, or inside a step.
+bool mf_api_check_open(const minfer_sequence *s, mf_error *err);
 
 #endif

@@ -168,21 +168,21 @@ minfer_sequence *minfer_sequence_new(minfer_engine *engine, const minfer_sequenc
 
 void minfer_sequence_free(minfer_sequence *s) {
     if (!s) return;
+    minfer_session_close(s);
     mf_sequence_free(s->sequence);
     s->owner->sequences[s->slot] = NULL;
     s->owner->n_sequences--;
     free_own(s);
 }
 
-// Whether a sequence can be changed.
-static bool check_open(const minfer_sequence *s, mf_error *err) {
+bool mf_api_check_open(const minfer_sequence *s, mf_error *err) {
     if (!mf_api_need(s, "the sequence", err)) return false;
     if (s->owner->stepping) return mf_fail(err, MF_ERR_ARGUMENT, "a sequence was to be changed inside a step");
     return !s->failed || mf_fail(err, MF_ERR_ARGUMENT, "the sequence ended with an error: %.300s", s->error.text);
 }
 
 static bool append(minfer_sequence *s, const int32_t *ids, size_t n, mf_error *err) {
-    if (!check_open(s, err)) return false;
+    if (!mf_api_check_open(s, err)) return false;
     if (n == 0) return true;
     if (!mf_api_need(ids, "the list of ids", err)) return false;
     int32_t before = mf_sequence_n_tokens(s->sequence);
@@ -202,7 +202,7 @@ bool minfer_append(minfer_sequence *sequence, const int32_t *ids, size_t n, minf
 bool minfer_append_text(minfer_sequence *s, const char *text, size_t len, unsigned flags, minfer_error *error) {
     mf_error err = {0};
     mf_token_array ids = {0};
-    bool ok = check_open(s, &err) && mf_api_encode(s->owner->model, text, len, flags, &ids, &err) &&
+    bool ok = mf_api_check_open(s, &err) && mf_api_encode(s->owner->model, text, len, flags, &ids, &err) &&
               append(s, ids.data, ids.len, &err);
     free(ids.data);
     return ok || mf_api_refuse(error, &err);
@@ -212,14 +212,15 @@ bool minfer_append_chat(minfer_sequence *s, const minfer_message *messages, size
                         minfer_error *error) {
     mf_error err = {0};
     mf_token_array ids = {0};
-    bool ok = check_open(s, &err) && mf_api_encode_chat(s->owner->model, messages, n_messages, open_answer, &ids, &err) &&
+    bool ok = mf_api_check_open(s, &err) &&
+              mf_api_encode_chat(s->owner->model, messages, n_messages, open_answer, &ids, &err) &&
               append(s, ids.data, ids.len, &err);
     free(ids.data);
     return ok || mf_api_refuse(error, &err);
 }
 
 static bool truncate_at(minfer_sequence *s, int32_t n, mf_error *err) {
-    if (!check_open(s, err)) return false;
+    if (!mf_api_check_open(s, err)) return false;
     if (n < 0) return mf_fail(err, MF_ERR_ARGUMENT, "a sequence can't be truncated to %d tokens", n);
     if (n >= mf_sequence_n_tokens(s->sequence)) return true;
     mf_sequence_truncate(s->sequence, n);
@@ -234,7 +235,7 @@ bool minfer_truncate(minfer_sequence *sequence, int32_t n, minfer_error *error) 
 
 bool minfer_shift(minfer_sequence *s, int32_t n_keep, int32_t n_discard, minfer_error *error) {
     mf_error err = {0};
-    bool ok = check_open(s, &err) && mf_sequence_shift(s->sequence, n_keep, n_discard, &err);
+    bool ok = mf_api_check_open(s, &err) && mf_sequence_shift(s->sequence, n_keep, n_discard, &err);
     return ok || mf_api_refuse(error, &err);
 }
 

@@ -50,6 +50,7 @@ static bool take_tokens_of_base(job *j, mf_error *err) {
 
 static bool cut_into_chunks(job *j, mf_error *err) {
     int32_t n_vocab = j->loaded.model->hparams.n_vocab;
+    if (j->o->ctx == MF_CTX_AUTO) return mf_fail(err, MF_ERR_ARGUMENT, "--ctx auto: a chunk is a number of tokens");
     j->n_ctx = j->o->ctx ? j->o->ctx : DEFAULT_CTX;
     if (j->o->kl_base) {
         if (!mf_logits_open(&j->base, j->o->kl_base, n_vocab, err) || !take_tokens_of_base(j, err)) return false;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "engine/session.h"
 #include "engine/state.h"
 
 void mf_sequence_params_init(mf_sequence_params *params) { *params = (mf_sequence_params){.max_tokens = -1}; }
@@ -41,6 +42,7 @@ mf_sequence *mf_sequence_new(mf_engine *e, const mf_sequence_params *params, mf_
 
 void mf_sequence_free(mf_sequence *s) {
     if (!s) return;
+    mf_session_close(s->session);
     mf_kv_release(s->engine->kv, &s->table);
     mf_sampler_free(s->sampler);
     free(s->tokens.data);

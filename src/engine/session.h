@@ -22,7 +22,7 @@ typedef struct mf_session_info {
 // Reads and verifies all of a session's file. False with err, by name: what is not a session, another version, damage.
 bool mf_session_info_read(const char *path, mf_session_info *out, mf_error *err);
 
-// A session for a sequence, which has one at most and outlives it. The file takes its place with the first commit; what stood there before
+// A session for a sequence, which has one at most and closes it when it is freed. The file takes its place with the first commit; what stood there before
 // is kept until then.
 mf_session *mf_session_new(mf_sequence *seq, const char *path, mf_error *err);
 

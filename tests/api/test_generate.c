@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include "engine/fixture.h"
 
@@ -321,6 +322,47 @@ static void test_turns_and_truncation(void **state) {
     minfer_engine_free(e);
 }
 
+// A sequence that is kept on the disk and taken up by another engine answers as the one that went on.
+static void test_sessions(void **state) {
+    (void)state;
+    char folder[] = "/tmp/minfer-api-XXXXXX", path[64];
+    if (!mkdtemp(folder)) fail_msg("no temporary folder");
+    snprintf(path, sizeof path, "%s/it.kv", folder);
+    answer a, b;
+    minfer_engine *e = fixture_engine(model, 1, 0);
+    minfer_sequence_options o = options_for(&a, NULL, 10);
+    minfer_sequence *s = sequence(e, &o);
+    refused(minfer_session_commit(s, NULL, 0, &error), MINFER_ERROR_ARGUMENT, "the session is NULL");
+    refused(minfer_session_new(s, NULL, &error), MINFER_ERROR_ARGUMENT, "the path is NULL");
+    assert_null(minfer_session_state(s, NULL));
+    good(minfer_session_new(s, path, &error));
+    refused(minfer_session_new(s, path, &error), MINFER_ERROR_ARGUMENT, "has a session already");
+    good(minfer_append(s, prompt, PROMPT, &error));
+    run(e);
+    good(minfer_session_commit(s, "mine", 5, &error));
+    minfer_session_close(s);
+    good(minfer_append(s, prompt, 20, &error));
+    a = (answer){.finish = MINFER_FINISH_NONE};
+    run(e);
+    minfer_engine_free(e);
+    e = fixture_engine(model, 1, 0);
+    o = options_for(&b, NULL, 10);
+    s = sequence(e, &o);
+    refused(minfer_session_open(s, folder, &error), MINFER_ERROR_IO, "directory");
+    good(minfer_session_open(s, path, &error));
+    size_t n;
+    assert_string_equal(minfer_session_state(s, &n), "mine");
+    assert_int_equal(n, 5);
+    assert_int_equal(minfer_sequence_n_evaluated(s), PROMPT + 9);
+    good(minfer_append(s, prompt, 20, &error));
+    run(e);
+    assert_int_equal(a.n, b.n);
+    assert_memory_equal(a.ids, b.ids, a.n * sizeof *a.ids);
+    minfer_engine_free(e); // with the sequence and its session
+    unlink(path);
+    rmdir(folder);
+}
+
 // The cache's settings: what it is made of, how large, shared or copied. Only the format of cells changes what is generated.
 static void test_cache_options(void **state) {
     (void)state;
@@ -623,6 +665,7 @@ int main(void) {
         cmocka_unit_test(test_stop_texts),
         cmocka_unit_test(test_turns_and_truncation),
         cmocka_unit_test(test_cache_options),
+        cmocka_unit_test(test_sessions),
         cmocka_unit_test(test_prefix_cache_and_stats),
         cmocka_unit_test(test_engine_refusals),
         cmocka_unit_test(test_sequence_refusals),

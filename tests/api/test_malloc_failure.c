@@ -270,6 +270,31 @@ static bool steps(minfer_error *why) {
     return ok;
 }
 
+static bool sessions(minfer_error *why) {
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/minfer-malloc-%d", (int)getpid());
+    minfer_sequence *s = new_sequence(NULL);
+    int32_t ids[64];
+    size_t n;
+    assert_true(s && minfer_append(s, prompt, N_PROMPT, NULL) && generate(ids, &n, why));
+    assert_true(minfer_session_new(s, path, NULL) && minfer_session_commit(s, "mine", 4, NULL));
+    int32_t evaluated = minfer_sequence_n_evaluated(s);
+    minfer_sequence_free(s);
+    assert_true((s = new_sequence(NULL)) != NULL);
+    arm();
+    bool ok = minfer_session_open(s, path, why) && minfer_shift(s, 10, 20, why) && minfer_session_commit(s, NULL, 0, why);
+    minfer_session_close(s);
+    ok = ok && minfer_session_new(s, path, why) && minfer_session_commit(s, "mine", 4, why);
+    minfer_session_close(s);
+    disarm();
+    if (ok) assert_int_equal(minfer_sequence_n_evaluated(s), evaluated - 20);
+    minfer_sequence_free(s);
+    assert_true((s = new_sequence(NULL)) && minfer_session_open(s, path, NULL)); // there is a commit in any case
+    minfer_sequence_free(s);
+    unlink(path);
+    return ok;
+}
+
 static bool encode(minfer_error *why) {
     static int32_t want[512], ids[512];
     size_t n_want, n = 0;
@@ -347,6 +372,7 @@ TEST(append_text, 1)
 TEST(append_chat, 2)
 TEST(truncation, 0)
 TEST(steps, 1)
+TEST(sessions, 8)
 TEST(encode, 1)
 TEST(encode_chat, 2)
 TEST(decode, 1)
@@ -359,7 +385,7 @@ int main(void) {
         cmocka_unit_test(test_append),      cmocka_unit_test(test_append_text), cmocka_unit_test(test_append_chat),
         cmocka_unit_test(test_truncation),  cmocka_unit_test(test_steps),       cmocka_unit_test(test_encode),
         cmocka_unit_test(test_encode_chat), cmocka_unit_test(test_decode),      cmocka_unit_test(test_piece),
-        cmocka_unit_test(test_getters),
+        cmocka_unit_test(test_getters),     cmocka_unit_test(test_sessions),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }
