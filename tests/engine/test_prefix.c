@@ -30,15 +30,18 @@ static int close_model(void **state) {
     return 0;
 }
 
-static mf_engine *engine(int32_t n_blocks, bool cache) {
+static mf_engine *engine_of(int32_t n_blocks, bool cache, mf_type cells, bool share) {
     mf_engine_params p;
     mf_error err = {0};
     mf_engine_params_init(&p);
     p.n_ctx = n_blocks * MF_KV_BLOCK, p.n_batch = 100, p.max_seqs = 4, p.prefix_cache = cache;
+    p.kv_type = cells, p.kv_share = share;
     mf_engine *e = mf_engine_new(model.model, &model.devices, &p, &err);
     if (!e) fail_msg("%s", err.text);
     return e;
 }
+
+static mf_engine *engine(int32_t n_blocks, bool cache) { return engine_of(n_blocks, cache, MF_TYPE_F16, true); }
 
 typedef struct said {
     float logits[512]; // of the prompt's last row
@@ -106,6 +109,33 @@ static void warm_equals_cold(void **state) {
     assert_int_equal(mf_engine_kv_stats(cold).hit_cells, 0);
     mf_engine_free(warm);
     mf_engine_free(cold);
+}
+
+// The same over every kind of cell, shared and copied, while another sequence holds the blocks.
+static void every_cell_type_and_copies(void **state) {
+    (void)state;
+    static const mf_type types[] = {MF_TYPE_F32, MF_TYPE_F16, MF_TYPE_Q8_0};
+    for (int i = 0; i < 6; i++) {
+        mf_engine *warm = engine_of(32, true, types[i % 3], i < 3), *cold = engine_of(32, false, types[i % 3], true);
+        said want = ask(cold, ids, 200), first, again;
+        mf_sequence *a = begin(warm, &first, ids, 200);
+        mf_error err = {0};
+        const mf_event *events;
+        size_t n_events;
+        for (int k = 0; k < 3; k++) assert_true(mf_engine_step(warm, &events, &n_events, &err));
+        mf_sequence *b = begin(warm, &again, ids, 192); // a full hit: its last row belongs to a block of both
+        assert_int_equal(again.cached, 191);
+        assert_int_equal(mf_engine_kv_stats(warm).blocks_shared, i < 3 ? 3 : 0);
+        mf_sequence_stop(b);
+        finish(warm, a, &first, 200);
+        same(&want, &first);
+        mf_sequence_free(b);
+        said known = ask(warm, ids, 200);
+        assert_int_equal(known.cached, 192);
+        same(&want, &known);
+        mf_engine_free(warm);
+        mf_engine_free(cold);
+    }
 }
 
 // What a sequence said is known too: its whole text as a prompt is found in blocks.
@@ -218,9 +248,13 @@ static void a_failed_step_indexes_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(warm_equals_cold),       cmocka_unit_test(answers_are_known),
-        cmocka_unit_test(sharing_at_once),        cmocka_unit_test(a_cut_forgets),
-        cmocka_unit_test(cached_blocks_give_way), cmocka_unit_test(a_failed_step_indexes_nothing),
+        cmocka_unit_test(warm_equals_cold),
+        cmocka_unit_test(every_cell_type_and_copies),
+        cmocka_unit_test(answers_are_known),
+        cmocka_unit_test(sharing_at_once),
+        cmocka_unit_test(a_cut_forgets),
+        cmocka_unit_test(cached_blocks_give_way),
+        cmocka_unit_test(a_failed_step_indexes_nothing),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);
 }
