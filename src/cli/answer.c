@@ -76,6 +76,7 @@ static void loop(run *r) {
     mf_progress progress;
     mf_progress_begin(&progress, "reading the prompt");
     uint64_t start = mf_clock_ns(), first = 0;
+    int32_t before = mf_sequence_n_evaluated(r->seq), end_of_prompt = mf_sequence_n_tokens(r->seq);
     while (!a->finish) {
         const mf_event *events;
         size_t n = 0;
@@ -84,8 +85,9 @@ static void loop(run *r) {
         } else if (!mf_engine_step(r->engine, &events, &n, &a->error)) {
             a->finish = "error";
         } else {
-            mf_progress_update(&progress, (double)mf_sequence_n_evaluated(r->seq) / a->n_prompt);
-            bool read = mf_sequence_n_evaluated(r->seq) >= a->n_prompt;
+            int32_t done = mf_sequence_n_evaluated(r->seq);
+            bool read = done >= end_of_prompt;
+            mf_progress_update(&progress, read ? 1 : (double)(done - before) / (end_of_prompt - before));
             if (read && !first) {
                 first = mf_clock_ns();
                 mf_progress_end(&progress);
@@ -106,8 +108,15 @@ static void loop(run *r) {
 bool mf_answer_make(mf_answer *a, const mf_loaded *l, const mf_options *o, const mf_answer_request *request, mf_error *err) {
     *a = (mf_answer){.n_top = o->logprobs, .n_prompt = (int32_t)request->n_prompt};
     a->think.color = mf_think_wanted(o);
+    a->think.hide = o->hide_thinking;
     mf_stream_init(&a->stream, l->tokenizer, o->stop.data, o->stop.len);
-    run r = {.a = a, .l = l, .request = request, .engine = l->engine};
+    run r = {.a = a, .l = l, .request = request, .engine = l->engine, .seq = request->sequence};
+    if (r.seq) {
+        a->n_top = -1;
+        a->n_prompt = mf_sequence_n_tokens(r.seq) - mf_sequence_n_evaluated(r.seq);
+        loop(&r);
+        return true;
+    }
     mf_sequence_params params;
     mf_sequence_params_init(&params);
     params.sampler = o->n_predict == 0 ? NULL : request->sampler;

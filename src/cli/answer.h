@@ -27,6 +27,9 @@ typedef struct mf_answer {
 } mf_answer;
 
 typedef struct mf_answer_request {
+    mf_sequence *
+        sequence; // NULL: one is made for this answer; else one with a sampler whose prompt is appended, and the four fields
+                  // from prompt on are not looked at
     const int32_t *prompt;
     size_t n_prompt;
     const mf_sampler_params *sampler;

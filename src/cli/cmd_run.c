@@ -51,20 +51,14 @@ static bool choose_ctx(const job *j, mf_engine_params *params, mf_error *err) {
     return true;
 }
 
-static bool find_eog(job *j, mf_error *err) {
-    const mf_tokenizer *t = j->loaded.tokenizer;
-    for (int32_t id = 0; id < mf_tokenizer_n_vocab(t); id++)
-        if (mf_tokenizer_is_eog(t, id) && !mf_array_push(&j->eog, id)) return mf_fail_memory(err, 0, "the ending tokens");
-    return true;
-}
-
 static bool load(job *j, const char *path, mf_error *err) {
     mf_loaded *l = &j->loaded;
     mf_engine_params params;
     if (!mf_load_file(l, path, err)) return false;
     if (j->o->meta) mf_info_log_metadata(l->file);
     if (!mf_engine_params_from(j->o, &params, err) || !mf_load_devices(l, j->o, err) || !mf_load_model(l, err) ||
-        !mf_load_tokenizer(l, j->o, err) || !mf_prompt_ids(l, j->o, j->text, &j->prompt, err) || !find_eog(j, err))
+        !mf_load_tokenizer(l, j->o, err) || !mf_prompt_ids(l, j->o, j->text, &j->prompt, err) ||
+        !mf_load_ends(l, &j->eog, err))
         return false;
     return mf_sampling_make(&j->sampling, j->o, l->file, l->tokenizer, j->eog.data, j->eog.len, l->model->hparams.n_vocab,
                             err) &&
@@ -204,12 +198,8 @@ static int finish(job *j) {
 }
 
 static int check_usage(const mf_options *o, mf_error *err) {
-    for (size_t i = 0; i < o->stop.len; i++) {
-        if (!*o->stop.data[i])
-            return mf_fail(err, MF_ERR_ARGUMENT, "--stop: an empty text would stop every answer"), MF_EXIT_USAGE;
-        if (strlen(o->stop.data[i]) > MF_STREAM_STOP_MAX)
-            return mf_fail(err, MF_ERR_ARGUMENT, "--stop: a text has at most %d bytes", MF_STREAM_STOP_MAX), MF_EXIT_REFUSED;
-    }
+    int code = mf_cli_check_stops(o, err);
+    if (code != MF_EXIT_DONE) return code;
     if (o->system && o->raw)
         return mf_fail(err, MF_ERR_ARGUMENT, "--system needs a chat template; with --raw the prompt is all there is"),
                MF_EXIT_USAGE;
@@ -238,6 +228,7 @@ static int answer(job *j, mf_error *err) {
 }
 
 int mf_command_run(mf_options *o) {
+    if (o->conversation) return mf_command_chat(o);
     job j = {.o = o};
     mf_error err = {0};
     int code = answer(&j, &err);

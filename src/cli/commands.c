@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/stream.h"
 #include "base/log.h"
 #include "base/version.h"
 #include "cli/load.h"
@@ -14,6 +15,8 @@
 
 static const mf_command commands[] = {
     {"run", "MODEL [PROMPT]", "answers a prompt (the word run may be left out)", mf_command_run, MF_CMD_RUN, 2},
+    {"chat", "MODEL [PROMPT]", "holds a conversation, line by line", mf_command_chat, MF_CMD_CHAT, 2},
+    {"session", "info FILE", "shows what is in a conversation's saved cells", mf_command_session, MF_CMD_SESSION, -2},
     {"info", "MODEL", "shows what is in a model file and the memory it needs", mf_command_info, MF_CMD_INFO, 1},
     {"tokenize", "MODEL [TEXT]", "shows the token ids of a text, or the text of ids", mf_command_tokenize, MF_CMD_TOKENIZE,
      2},
@@ -45,6 +48,16 @@ int mf_cli_fail(const mf_error *err) {
     return MF_EXIT_REFUSED;
 }
 
+int mf_cli_check_stops(const mf_options *o, mf_error *err) {
+    for (size_t i = 0; i < o->stop.len; i++) {
+        if (!*o->stop.data[i])
+            return mf_fail(err, MF_ERR_ARGUMENT, "--stop: an empty text would stop every answer"), MF_EXIT_USAGE;
+        if (strlen(o->stop.data[i]) > MF_STREAM_STOP_MAX)
+            return mf_fail(err, MF_ERR_ARGUMENT, "--stop: a text has at most %d bytes", MF_STREAM_STOP_MAX), MF_EXIT_REFUSED;
+    }
+    return MF_EXIT_DONE;
+}
+
 const char *mf_cli_model(const mf_options *o, mf_error *err) {
     if (o->model && *o->model) return o->model;
     mf_models_advise(err);
@@ -54,7 +67,7 @@ const char *mf_cli_model(const mf_options *o, mf_error *err) {
 // A first word that is neither a subcommand nor a file may have been meant as a subcommand.
 static bool check_first_word(const char *word, mf_error *err) {
     if (access(word, F_OK) == 0 || strpbrk(word, "/.:") || mf_models_has(word)) return true;
-    static const char later[] = "chat serve pull download grammar convert quantize split merge specverify viz";
+    static const char later[] = "serve pull download grammar convert quantize split merge specverify viz";
     if (mf_names_have(later, mf_str_of(word)))
         return mf_fail(err, MF_ERR_UNSUPPORTED,
                        "the command '%s' is not in this version; minfer --help lists those that are", word);

@@ -5,6 +5,8 @@
 #include "cli/flags.h"
 
 int mf_command_run(mf_options *o);
+int mf_command_chat(mf_options *o);
+int mf_command_session(mf_options *o);
 int mf_command_info(mf_options *o);
 int mf_command_tokenize(mf_options *o);
 int mf_command_render(mf_options *o);
@@ -17,6 +19,9 @@ int mf_command_completion(mf_options *o);
 
 // The whole program but main(): chooses the subcommand, parses, runs.
 int mf_cli_main(int argc, char *const *argv);
+
+// The exit code for --stop texts that make no sense, with err; MF_EXIT_DONE: all do.
+int mf_cli_check_stops(const mf_options *o, mf_error *err);
 
 // Says an error on standard error and gives its exit code (130 for a stop by Ctrl-C).
 int mf_cli_fail(const mf_error *err);

@@ -6,13 +6,14 @@
 #define AT(field)       .offset = offsetof(mf_options, field)
 #define RANGE(low, top) .min = (low), .max = (top)
 
-#define RUN        MF_CMD_RUN
+#define RUN        (MF_CMD_RUN | MF_CMD_CHAT) // what generates
+#define CHAT       MF_CMD_CHAT
 #define BENCH      MF_CMD_BENCH
 #define PPL        MF_CMD_PERPLEXITY
-#define MODELS     (MF_CMD_RUN | MF_CMD_INFO | MF_CMD_TOKENIZE | MF_CMD_BENCH | PPL | MF_CMD_RENDER)
-#define TEXTS      (MF_CMD_RUN | MF_CMD_TOKENIZE | PPL)
-#define ENGINES    (MF_CMD_RUN | MF_CMD_INFO | MF_CMD_BENCH | PPL)
-#define THREADED   (MF_CMD_RUN | MF_CMD_BENCH | MF_CMD_DOCTOR | MF_CMD_INFO | PPL)
+#define MODELS     (RUN | MF_CMD_INFO | MF_CMD_TOKENIZE | MF_CMD_BENCH | PPL | MF_CMD_RENDER)
+#define TEXTS      (RUN | MF_CMD_TOKENIZE | PPL)
+#define ENGINES    (RUN | MF_CMD_INFO | MF_CMD_BENCH | PPL)
+#define THREADED   (RUN | MF_CMD_BENCH | MF_CMD_DOCTOR | MF_CMD_INFO | PPL)
 #define REAL(f)    MF_FLAG_REAL, RUN, MF_GROUP_SAMPLING, AT(sampler.f)
 #define INTEGER(f) MF_FLAG_INT, RUN, MF_GROUP_SAMPLING, AT(sampler.f), RANGE(INT32_MIN, INT32_MAX)
 
@@ -26,7 +27,7 @@ static const mf_flag flags[] = {
      .help = "reads the text from a file; - is standard input"},
     {"--system -sys --system-prompt", "TEXT", MF_FLAG_TEXT, RUN, MF_GROUP_TEXT, AT(system),
      .help = "a system message before the prompt"},
-    {"--raw --no-template -no-cnv --no-conversation", NULL, MF_FLAG_BOOL, RUN, MF_GROUP_TEXT, AT(raw),
+    {"--raw --no-template -no-cnv --no-conversation", NULL, MF_FLAG_BOOL, MF_CMD_RUN, MF_GROUP_TEXT, AT(raw),
      .help = "continues the prompt as it is, without a chat template"},
     {"--chat-template --template --chat-template-file", "NAME|FILE|TEXT", MF_FLAG_TEXT, RUN | MF_CMD_RENDER, MF_GROUP_TEXT,
      AT(chat_template),
@@ -61,6 +62,20 @@ static const mf_flag flags[] = {
      .help = "ends the answer before this text; may be repeated"},
     {"--ignore-eos", NULL, MF_FLAG_BOOL, RUN, MF_GROUP_GENERATION, AT(ignore_eos),
      .help = "never lets the model end its answer"},
+
+    {"--conversation --cnv -cnv -i --interactive", NULL, MF_FLAG_BOOL, RUN, MF_GROUP_CHAT, AT(conversation),
+     .help = "the same as minfer chat"},
+    {"--single-turn -st", NULL, MF_FLAG_BOOL, RUN, MF_GROUP_CHAT, AT(single_turn), .help = "ends after one answer"},
+    {"--multiline-input -mli", NULL, MF_FLAG_BOOL, CHAT, MF_GROUP_CHAT, AT(multiline),
+     .help = "a line goes on in the next one unless it ends with a backslash"},
+    {"--session", "FILE", MF_FLAG_TEXT, CHAT, MF_GROUP_CHAT, AT(session),
+     .help = "goes on with the conversation in FILE and keeps it there, and its cells in FILE.kv"},
+    {"--keep", "N", MF_FLAG_INT, RUN, MF_GROUP_CHAT, AT(n_keep), RANGE(-1, INT32_MAX),
+     .help = "tokens at the beginning that never leave a full context, beside the system message"},
+    {"--no-context-shift", NULL, MF_FLAG_BOOL, RUN, MF_GROUP_CHAT, AT(no_context_shift),
+     .help = "evaluates the rest again when turns leave a full context, instead of moving its cells"},
+    {"--hide-thinking", NULL, MF_FLAG_BOOL, RUN, MF_GROUP_CHAT, AT(hide_thinking),
+     .help = "leaves out what stands between <think> and </think>"},
 
     // Sampling
     {"--temp --temperature", "X", REAL(temp), .source = MF_SOURCE_TEMP,
@@ -119,9 +134,9 @@ static const mf_flag flags[] = {
      .help = "leaves operations apart: qkv, ffn, norm, add or all; the same bytes, another speed"},
 
     // Inside
-    {"--dump-graph", "FILE", MF_FLAG_TEXT, RUN, MF_GROUP_OUTPUT, AT(dump_dot),
+    {"--dump-graph", "FILE", MF_FLAG_TEXT, MF_CMD_RUN, MF_GROUP_OUTPUT, AT(dump_dot),
      .help = "reads the prompt, writes the graph as it ran in DOT, and answers nothing"},
-    {"--dump-graph-json", "FILE", MF_FLAG_TEXT, RUN, MF_GROUP_OUTPUT, AT(dump_json), .help = "the same in JSON"},
+    {"--dump-graph-json", "FILE", MF_FLAG_TEXT, MF_CMD_RUN, MF_GROUP_OUTPUT, AT(dump_json), .help = "the same in JSON"},
     {"--trace", "DIR", MF_FLAG_TEXT, RUN, MF_GROUP_OUTPUT, AT(trace),
      .help = "writes every node's shape and statistics there, a file for each step"},
     {"--op-timing", NULL, MF_FLAG_BOOL, RUN | BENCH, MF_GROUP_OUTPUT, AT(op_timing),
@@ -152,9 +167,9 @@ static const mf_flag flags[] = {
      .help = "compares with log-probabilities that were saved there (the text is in it), by minfer or llama-perplexity"},
 
     // Output
-    {"--json", NULL, MF_FLAG_BOOL, MF_CMD_ALL & ~(MF_CMD_BENCH | MF_CMD_RM | MF_CMD_COMPLETION), MF_GROUP_OUTPUT, AT(json),
-     .help = "prints one JSON object instead of text"},
-    {"--logprobs --n-probs", "N", MF_FLAG_INT, RUN, MF_GROUP_OUTPUT, AT(logprobs), RANGE(-1, MF_SAMPLER_LOGPROBS_MAX),
+    {"--json", NULL, MF_FLAG_BOOL, MF_CMD_ALL & ~(MF_CMD_BENCH | MF_CMD_RM | MF_CMD_COMPLETION | CHAT), MF_GROUP_OUTPUT,
+     AT(json), .help = "prints one JSON object instead of text"},
+    {"--logprobs --n-probs", "N", MF_FLAG_INT, MF_CMD_RUN, MF_GROUP_OUTPUT, AT(logprobs), RANGE(-1, MF_SAMPLER_LOGPROBS_MAX),
      .marks = MF_FLAG_NO_DEFAULT, .help = "log-probability of every token and of the N best (default: none)"},
     {"--meta", NULL, MF_FLAG_BOOL, RUN, MF_GROUP_OUTPUT, AT(meta), .help = "prints the file's metadata first"},
     {"--color", "auto|always|never", MF_FLAG_TEXT, RUN, MF_GROUP_OUTPUT, AT(color),

@@ -298,6 +298,7 @@ static int place_words(parser *p, mf_env_fn *env, mf_error *err) {
     mf_options *o = p->o;
     size_t n = o->words.len, used = 0;
     if (p->command->n_words < 0 && n > 0) o->word = o->words.data[used++];
+    if (p->command->n_words < -1 && used < n) o->second_word = o->words.data[used++];
     const char *elsewhere = env ? env("MINFER_MODEL") : NULL;
     bool model_word = p->command->n_words > 0 && n > 0 && !p->source[MF_SOURCE_MODEL];
     if (model_word && n == 1 && p->command->n_words > 1 && elsewhere && *elsewhere)

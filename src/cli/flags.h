@@ -17,7 +17,9 @@ enum { // subcommands, a set
     MF_CMD_RM = 128,
     MF_CMD_COMPLETION = 256,
     MF_CMD_RENDER = 512,
-    MF_CMD_ALL = 1023,
+    MF_CMD_CHAT = 1024,
+    MF_CMD_SESSION = 2048,
+    MF_CMD_ALL = 4095,
 };
 
 typedef struct mf_command {
@@ -26,7 +28,7 @@ typedef struct mf_command {
     const char *help;          // one line
     int (*run)(mf_options *o); // gives the exit code
     unsigned bit;              // MF_CMD_*
-    int n_words;               // 0: none, 1: MODEL, 2: MODEL and a text, -1: one of its own (o->word)
+    int n_words; // 0: none, 1: MODEL, 2: MODEL and a text, -1, -2: one or two of its own (o->word, o->second_word)
 } mf_command;
 
 // All subcommands; the first is what runs without a name.
@@ -47,6 +49,7 @@ typedef enum mf_flag_kind {
 typedef enum mf_flag_group {
     MF_GROUP_TEXT,
     MF_GROUP_GENERATION,
+    MF_GROUP_CHAT,
     MF_GROUP_SAMPLING,
     MF_GROUP_MACHINE,
     MF_GROUP_BENCH,

@@ -8,8 +8,9 @@
 #define WIDTH  110 // of a line
 
 static const char *const titles[MF_GROUP_COUNT] = {
-    [MF_GROUP_TEXT] = "Model and text", [MF_GROUP_GENERATION] = "Generation", [MF_GROUP_SAMPLING] = "Sampling",
-    [MF_GROUP_MACHINE] = "Machine",     [MF_GROUP_BENCH] = "Measuring",       [MF_GROUP_OUTPUT] = "Output",
+    [MF_GROUP_TEXT] = "Model and text", [MF_GROUP_GENERATION] = "Generation", [MF_GROUP_CHAT] = "Conversation",
+    [MF_GROUP_SAMPLING] = "Sampling",   [MF_GROUP_MACHINE] = "Machine",       [MF_GROUP_BENCH] = "Measuring",
+    [MF_GROUP_OUTPUT] = "Output",
 };
 
 const char *mf_help_title(mf_flag_group group) { return titles[group]; }

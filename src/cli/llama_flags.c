@@ -8,14 +8,15 @@
 static const char cpu_only[] = "this version computes on the CPU alone";
 static const char no_download[] = "downloading is not in this version; give the path of a GGUF file";
 static const char no_grammar[] = "constrained output is not in this version";
-static const char no_chat[] = "conversations are not in this version: minfer answers one prompt";
+static const char as_template[] =
+    "thinking is what the model's template makes of it; --chat-template-kwargs sets its variables";
+static const char own_turns[] = "turns are marked by the chat template";
 static const char no_draft[] = "speculative decoding is not in this version";
 static const char no_lora[] = "adapters are not in this version";
 static const char own_rope[] = "rope scaling is the file's own";
 static const char own_order[] = "the order of the samplers is fixed";
 static const char no_pictures[] = "pictures and sound are not in this version";
 static const char packed[] = "weights are repacked at load and the mapped pages given back";
-static const char no_shift[] = "generation ends where the context does";
 
 static const mf_llama_flag flags[] = {
     {"-ngl --gpu-layers --n-gpu-layers", 1, ACCEPTED, cpu_only},
@@ -55,15 +56,15 @@ static const mf_llama_flag flags[] = {
     {"--completion-bash", 0, REFUSED, "minfer completion bash prints the script"},
     {"-sysf --system-prompt-file", 1, REFUSED, "--system TEXT has the system message: --system \"$(cat FILE)\""},
     {"-lv --log-verbosity --verbosity", 1, ACCEPTED, "--verbose is what there is"},
-    {"-st --single-turn --no-jinja", 0, ACCEPTED, NULL},
-    {"-cnv --cnv --conversation -i --interactive -if --interactive-first -mli --multiline-input", 0, REFUSED, no_chat},
+    {"--no-jinja", 0, ACCEPTED, NULL},
+    {"-if --interactive-first", 0, REFUSED, "minfer chat waits for the first question"},
     {"--jinja", 0, ACCEPTED, NULL}, // templates always are
-    {"--reasoning-format --reasoning-budget", 1, REFUSED, no_chat},
-    {"-rea --reasoning --reasoning-effort --reasoning-budget-message", 1, REFUSED, no_chat},
-    {"--reasoning-preserve --no-reasoning-preserve --skip-chat-parsing --no-skip-chat-parsing", 0, REFUSED, no_chat},
+    {"--reasoning-format --reasoning-budget", 1, REFUSED, as_template},
+    {"-rea --reasoning --reasoning-effort --reasoning-budget-message", 1, REFUSED, as_template},
+    {"--reasoning-preserve --no-reasoning-preserve --skip-chat-parsing --no-skip-chat-parsing", 0, REFUSED, as_template},
     {"-e --escape --no-escape", 0, ACCEPTED, "escapes such as \\n in a prompt are not replaced; the shell's $'…' does that"},
-    {"--keep --grp-attn-n --grp-attn-w -gan -gaw", 1, ACCEPTED, no_shift},
-    {"--context-shift --no-context-shift", 0, ACCEPTED, no_shift},
+    {"--grp-attn-n --grp-attn-w -gan -gaw", 1, REFUSED, "self-extension is not in this version"},
+    {"--context-shift", 0, ACCEPTED, "minfer chat does so"},
     {"-dt --defrag-thold --cache-reuse --ctx-checkpoints -cram --cache-ram", 1, ACCEPTED, NULL},
     {"--kv-cache-dir --slots-file --kv-cache-size", 1, REFUSED, "a cache on disk is not in this version"},
     {"--split-max-size --split-max-tensors", 1, REFUSED, "splitting files is not in this version"},
@@ -86,7 +87,7 @@ static const mf_llama_flag flags[] = {
     {"--override-kv", 1, REFUSED, "the file's metadata is taken as it is"},
     {"--check-tensors", 0, ACCEPTED, "the file is always checked"},
     {"-bf --binary-file", 1, REFUSED, "a prompt's bytes are read by --file FILE"},
-    {"--in-prefix --in-suffix", 1, REFUSED, no_chat},
+    {"--in-prefix --in-suffix", 1, REFUSED, own_turns},
     {"--in-prefix-bos --special -sp --verbose-prompt", 0, ACCEPTED, "minfer tokenize shows a prompt's tokens"},
 };
 

@@ -159,3 +159,10 @@ void mf_log_kv(const mf_engine *engine) {
            s.blocks_total, MF_KV_BLOCK, mf_bytes_text(s.bytes, bytes), s.blocks_used, s.blocks_shared, s.blocks_cached,
            s.copies, s.hit_cells);
 }
+
+bool mf_load_ends(const mf_loaded *l, mf_token_array *ends, mf_error *err) {
+    const mf_tokenizer *t = l->tokenizer;
+    for (int32_t id = 0; id < mf_tokenizer_n_vocab(t); id++)
+        if (mf_tokenizer_is_eog(t, id) && !mf_array_push(ends, id)) return mf_fail_memory(err, 0, "the ending tokens");
+    return true;
+}

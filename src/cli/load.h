@@ -26,6 +26,9 @@ bool mf_load_model(mf_loaded *l, mf_error *err); // of the file
 bool mf_load_tokenizer(mf_loaded *l, const mf_options *o, mf_error *err);
 bool mf_load_engine(mf_loaded *l, const mf_engine_params *params, mf_error *err); // plans memory, prepares the weights
 
+// The ids that end an answer.
+bool mf_load_ends(const mf_loaded *l, mf_token_array *ends, mf_error *err);
+
 // The kernel row that --cpu, or a MINFER_NO_… variable, or nothing asks for.
 const mf_kernels *mf_kernel_row(const mf_options *o, mf_error *err);
 bool mf_devices_open(mf_device_list *list, const mf_options *o, mf_error *err);

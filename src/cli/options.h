@@ -22,8 +22,8 @@ typedef struct mf_options {
     mf_text_list words; // what is no flag: MODEL, then PROMPT or TEXT
 
     const char *model, *prompt, *prompt_file, *system;
-    const char *word;  // of a command that takes a word of its own
-    char *model_owned; // what model points to where a name became a path; freed with the options
+    const char *word, *second_word; // of a command that takes words of its own
+    char *model_owned;              // what model points to where a name became a path; freed with the options
     bool raw, no_nfc, meta;
     const char *chat_template, *template_kwargs;        // NULL: the model's own, none
     const char *messages_file, *tools_file, *bos, *eos; // render
@@ -34,6 +34,9 @@ typedef struct mf_options {
     int32_t ctx;       // 0: not given; MF_CTX_AUTO
     int32_t logprobs;  // -1: none
     bool ignore_eos, greedy;
+    int32_t n_keep;      // chat: tokens that never leave a full context
+    const char *session; // chat: NULL: none
+    bool conversation, single_turn, multiline, no_context_shift, hide_thinking;
     mf_text_list stop;
 
     int64_t seed; // -1: random

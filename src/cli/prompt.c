@@ -34,34 +34,38 @@ bool mf_prompt_variables(const mf_options *o, mf_arena *arena, const mf_json **o
     return (*out)->kind == MF_JSON_OBJECT || mf_fail(err, MF_ERR_ARGUMENT, "--chat-template-kwargs takes a JSON object");
 }
 
-static bool render(const mf_loaded *l, const mf_options *o, const mf_chat_template *t, mf_str text, mf_token_array *ids,
-                   mf_error *err) {
-    mf_chat_message messages[2];
-    size_t n = 0;
-    if (o->system) messages[n++] = (mf_chat_message){MF_STR("system"), mf_str_of(o->system)};
-    messages[n++] = (mf_chat_message){MF_STR("user"), text};
+bool mf_prompt_messages(void *source, const mf_chat_message *messages, size_t n, bool open_answer, mf_token_array *ids,
+                        mf_error *err) {
+    mf_prompt_source *s = source;
     mf_arena arena = {0};
-    mf_chat_request request = {.generation_prompt = true, .tokenizer = l->tokenizer, .rules = true};
+    mf_chat_request request = {.generation_prompt = open_answer, .tokenizer = s->loaded->tokenizer, .rules = true};
     request.messages = mf_chat_messages(&arena, messages, n, err);
     mf_chat_prompt prompt = {0};
-    bool ok = request.messages && mf_prompt_variables(o, &arena, &request.variables, err) &&
-              mf_chat_template_render(t, &request, &prompt, err) && mf_chat_prompt_encode(l->tokenizer, &prompt, ids, err);
-    if (ok && prompt.note) mf_log(MF_LOG_NOTICE, "%s", prompt.note);
+    bool ok = request.messages && mf_prompt_variables(s->options, &arena, &request.variables, err) &&
+              mf_chat_template_render(s->template, &request, &prompt, err) &&
+              mf_chat_prompt_encode(s->loaded->tokenizer, &prompt, ids, err);
+    if (ok && prompt.note && !s->noted) mf_log(MF_LOG_NOTICE, "%s", prompt.note);
+    s->noted |= ok && prompt.note;
     mf_chat_prompt_free(&prompt);
     mf_arena_free(&arena);
     return ok;
 }
 
+static bool render(const mf_loaded *l, const mf_options *o, mf_str text, mf_token_array *ids, mf_error *err) {
+    mf_prompt_source source = {l, o, mf_prompt_template(l, o, false, err), false};
+    mf_chat_message messages[2];
+    size_t n = 0;
+    if (o->system) messages[n++] = (mf_chat_message){MF_STR("system"), mf_str_of(o->system)};
+    messages[n++] = (mf_chat_message){MF_STR("user"), text};
+    bool ok = source.template && mf_prompt_messages(&source, messages, n, true, ids, err);
+    mf_chat_template_free(source.template);
+    return ok;
+}
+
 bool mf_prompt_ids(const mf_loaded *l, const mf_options *o, mf_str text, mf_token_array *ids, mf_error *err) {
     if (text.len == 0) return mf_fail(err, MF_ERR_ARGUMENT, "the prompt is empty");
-    bool ok;
-    if (o->raw) {
-        ok = mf_tokenizer_encode(l->tokenizer, text, MF_ENCODE_ADD_SPECIAL | MF_ENCODE_PARSE_CONTROL, ids, err);
-    } else {
-        mf_chat_template *t = mf_prompt_template(l, o, false, err);
-        ok = t && render(l, o, t, text, ids, err);
-        mf_chat_template_free(t);
-    }
+    bool ok = o->raw ? mf_tokenizer_encode(l->tokenizer, text, MF_ENCODE_ADD_SPECIAL | MF_ENCODE_PARSE_CONTROL, ids, err)
+                     : render(l, o, text, ids, err);
     return ok && (ids->len > 0 ||
                   mf_fail(err, MF_ERR_ARGUMENT, "the prompt has no tokens: the vocabulary knows none of its bytes"));
 }

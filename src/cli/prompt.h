@@ -17,4 +17,16 @@ bool mf_prompt_variables(const mf_options *o, mf_arena *arena, const mf_json **o
 // Refused: an empty prompt, and what mf_prompt_template and the template refuse.
 bool mf_prompt_ids(const mf_loaded *l, const mf_options *o, mf_str text, mf_token_array *ids, mf_error *err);
 
+// What a conversation's prompts are rendered with.
+typedef struct mf_prompt_source {
+    const mf_loaded *loaded;
+    const mf_options *options;
+    mf_chat_template *template; // freed by the owner
+    bool noted;                 // what the chat rules changed has been said
+} mf_prompt_source;
+
+// An mf_chat_render_fn (chat/conversation.h) over an mf_prompt_source.
+bool mf_prompt_messages(void *source, const mf_chat_message *messages, size_t n, bool open_answer, mf_token_array *ids,
+                        mf_error *err);
+
 #endif

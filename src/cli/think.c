@@ -19,7 +19,7 @@ bool mf_think_wanted(const mf_options *o) {
 }
 
 static void flush(mf_think *t, mf_buf *buf) {
-    mf_buf_add(buf, t->held, t->n_held);
+    if (!(t->hide && t->inside)) mf_buf_add(buf, t->held, t->n_held);
     t->n_held = 0;
 }
 
@@ -28,14 +28,21 @@ static void take(mf_think *t, char c, mf_buf *buf) {
     const char *tag = t->inside ? "</think>" : "<think>";
     if (t->n_held && c != tag[t->n_held]) flush(t, buf);
     if (c != tag[t->n_held]) {
-        mf_buf_char(buf, c);
+        bool gap = t->skip_space && (c == '\n' || c == ' ');
+        t->skip_space = gap;
+        if (!gap && !(t->hide && t->inside)) mf_buf_char(buf, c);
         return;
     }
     t->held[t->n_held++] = c;
     if (tag[t->n_held]) return;
-    if (!t->inside) mf_buf_text(buf, DIM);
-    flush(t, buf);
-    if (t->inside) mf_buf_text(buf, PLAIN);
+    if (t->hide) {
+        t->n_held = 0;
+        t->skip_space = t->inside;
+    } else {
+        if (!t->inside && t->color) mf_buf_text(buf, DIM);
+        flush(t, buf);
+        if (t->inside && t->color) mf_buf_text(buf, PLAIN);
+    }
     t->inside = !t->inside;
 }
 
@@ -46,7 +53,7 @@ static bool put(mf_output *out, mf_buf *buf) {
 }
 
 bool mf_think_write(mf_think *t, mf_output *out, mf_str text) {
-    if (!t->color) return mf_output_write(out, text.ptr, text.len);
+    if (!t->color && !t->hide) return mf_output_write(out, text.ptr, text.len);
     mf_buf buf = {0};
     for (size_t i = 0; i < text.len; i++) take(t, text.ptr[i], &buf);
     return put(out, &buf);
@@ -55,7 +62,7 @@ bool mf_think_write(mf_think *t, mf_output *out, mf_str text) {
 bool mf_think_end(mf_think *t, mf_output *out) {
     mf_buf buf = {0};
     flush(t, &buf);
-    if (t->inside) mf_buf_text(&buf, PLAIN);
+    if (t->inside && t->color) mf_buf_text(&buf, PLAIN);
     t->inside = false;
     return put(out, &buf);
 }

@@ -8,8 +8,10 @@
 // What stands between <think> and </think>, tags included, in the stream of an answer. Zero-initialised it passes text through.
 typedef struct mf_think {
     bool color;
+    bool hide; // what is thought is left out
     bool inside;
-    char held[16]; // the beginning of what may be a tag
+    bool skip_space; // the empty lines behind what was hidden go too
+    char held[16];   // the beginning of what may be a tag
     size_t n_held;
 } mf_think;
 

@@ -87,6 +87,7 @@ bool mf_sequence_shift(mf_sequence *seq, int32_t n_keep, int32_t n_discard, mf_e
 // Ends a sequence's generation: no more events come until something is appended.
 void mf_sequence_stop(mf_sequence *seq);
 
+int32_t mf_sequence_n_ctx(const mf_sequence *seq);       // the most tokens it can have
 int32_t mf_sequence_n_tokens(const mf_sequence *seq);    // appended and generated
 int32_t mf_sequence_n_evaluated(const mf_sequence *seq); // in the cache
 int32_t mf_sequence_n_cached(const mf_sequence *seq);    // tokens that were found in the prefix cache and not evaluated

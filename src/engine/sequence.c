@@ -102,6 +102,10 @@ void mf_sequence_truncate(mf_sequence *s, int32_t n) {
     for (int32_t i = 0; i < n; i++) mf_sampler_accept(s->sampler, s->tokens.data[i]);
 }
 
+void mf_sequence_set_seed(mf_sequence *s, uint64_t seed) {
+    if (s->sampler) mf_sampler_set_seed(s->sampler, seed);
+}
+
 bool mf_sequence_shift(mf_sequence *s, int32_t n_keep, int32_t n_discard, mf_error *err) {
     const mf_engine *e = s->engine;
     if (s->failed) return mf_fail(err, MF_ERR_ARGUMENT, "the sequence has failed");
@@ -121,6 +125,7 @@ bool mf_sequence_shift(mf_sequence *s, int32_t n_keep, int32_t n_discard, mf_err
 
 void mf_sequence_stop(mf_sequence *s) { s->active = false; }
 
+int32_t mf_sequence_n_ctx(const mf_sequence *s) { return s->engine->seq_cells; }
 int32_t mf_sequence_n_tokens(const mf_sequence *s) { return (int32_t)s->tokens.len; }
 int32_t mf_sequence_n_evaluated(const mf_sequence *s) { return s->n_evaluated; }
 int32_t mf_sequence_n_cached(const mf_sequence *s) { return s->n_cached; }

@@ -114,6 +114,8 @@ void mf_sampler_free(mf_sampler *s) {
     free(s);
 }
 
+void mf_sampler_set_seed(mf_sampler *s, uint64_t seed) { s->params.seed = seed; }
+
 void mf_sampler_set_mask(mf_sampler *s, mf_sampler_mask mask, void *arg) {
     s->mask = mask;
     s->mask_arg = arg;

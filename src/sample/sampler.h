@@ -69,6 +69,9 @@ void mf_sampler_free(mf_sampler *s); // NULL is fine
 // False with err ends the sampling with that error.
 typedef bool (*mf_sampler_mask)(void *arg, float *logits, int32_t n_vocab, mf_error *err);
 
+// Changes the key of the draws that follow.
+void mf_sampler_set_seed(mf_sampler *s, uint64_t seed);
+
 // Sets the mask of a sampler (NULL: none). It is no part of the state that is reset or copied.
 void mf_sampler_set_mask(mf_sampler *s, mf_sampler_mask mask, void *arg);
 

@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 
-ROOMS = ["base", "quant", "gguf", "device", "graph", "kv", "backend", "model", "text", "sample", "engine", "api", "server", "tools", "cli"]
+ROOMS = ["base", "quant", "gguf", "device", "graph", "kv", "backend", "model", "text", "sample", "engine", "chat", "api", "server", "tools", "cli"]
 CORE = {"base", "quant", "gguf", "device", "graph", "kv", "backend", "model", "sample", "engine"}
 FOREIGN = re.compile(r"pcre2|utf8proc|curl|microhttpd|edit/|editline|openssl|gcrypt")
 MAX_LINES = 800

@@ -1,0 +1,130 @@
+#include "chat/conversation.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "chat/prompt.h"
+
+void mf_conversation_init(mf_conversation *c, const mf_conversation_params *params) {
+    *c = (mf_conversation){.params = *params, .answer_start = -1};
+}
+
+static void free_entry(mf_chat_entry *e) {
+    free(e->role);
+    free(e->content);
+}
+
+static void drop_entries(mf_conversation *c, size_t n) {
+    while (c->entries.len > n) free_entry(&c->entries.data[--c->entries.len]);
+}
+
+void mf_conversation_free(mf_conversation *c) {
+    drop_entries(c, 0);
+    free(c->entries.data);
+    *c = (mf_conversation){0};
+}
+
+static bool make_entry(mf_chat_entry *e, const char *role, mf_str content, mf_error *err) {
+    *e = (mf_chat_entry){mf_copy_text(role, strlen(role)), mf_copy_text(content.ptr, content.len), false};
+    if (e->role && e->content) return true;
+    free_entry(e);
+    return mf_fail_memory(err, content.len, "a message");
+}
+
+bool mf_conversation_add(mf_conversation *c, const char *role, mf_str content, mf_error *err) {
+    mf_chat_entry e;
+    if (!make_entry(&e, role, content, err)) return false;
+    if (mf_array_push(&c->entries, e)) return true;
+    free_entry(&e);
+    return mf_fail_memory(err, content.len, "a message");
+}
+
+static bool is_role(const mf_chat_entry *e, const char *role) { return strcmp(e->role, role) == 0; }
+
+static bool has_system(const mf_conversation *c) { return c->entries.len > 0 && is_role(&c->entries.data[0], "system"); }
+
+const char *mf_conversation_system(const mf_conversation *c) { return has_system(c) ? c->entries.data[0].content : NULL; }
+
+bool mf_conversation_set_system(mf_conversation *c, mf_str text, mf_error *err) {
+    mf_chat_entry e = {0};
+    if (text.len > 0 && (!make_entry(&e, "system", text, err) || !mf_array_reserve(&c->entries, c->entries.len + 1)))
+        return free_entry(&e), mf_fail_memory(err, text.len, "the system message");
+    if (has_system(c)) {
+        free_entry(&c->entries.data[0]);
+        memmove(c->entries.data, c->entries.data + 1, --c->entries.len * sizeof e);
+    }
+    if (text.len > 0) {
+        memmove(c->entries.data + 1, c->entries.data, c->entries.len++ * sizeof e);
+        c->entries.data[0] = e;
+    }
+    c->changed = "the system message changed";
+    return true;
+}
+
+bool mf_conversation_ask(mf_conversation *c, mf_str text, mf_error *err) {
+    size_t before = c->entries.len;
+    if (!mf_conversation_add(c, "user", text, err)) return false;
+    if (!mf_prompt_prepare(c, err)) {
+        drop_entries(c, before);
+        return false;
+    }
+    c->answer_start = mf_sequence_n_tokens(c->params.sequence);
+    return true;
+}
+
+bool mf_conversation_answered(mf_conversation *c, mf_str text, mf_error *err) {
+    mf_sequence_stop(c->params.sequence);
+    return mf_conversation_add(c, "assistant", text, err);
+}
+
+static size_t last_with_role(const mf_conversation *c, const char *role) {
+    size_t i = c->entries.len;
+    while (i > 0 && (c->entries.data[i - 1].left || !is_role(&c->entries.data[i - 1], role))) i--;
+    return i; // one behind it; 0: none
+}
+
+bool mf_conversation_regenerate(mf_conversation *c, mf_error *err) {
+    mf_sequence *s = c->params.sequence;
+    size_t question = last_with_role(c, "user");
+    if (question == 0 || question == c->entries.len)
+        return mf_fail(err, MF_ERR_ARGUMENT, "there is no answer to generate again");
+    c->seed_step++;
+    if (c->answer_start < 1 || c->answer_start > mf_sequence_n_tokens(s)) { // the history came from a file
+        drop_entries(c, question);
+        if (!mf_prompt_prepare(c, err)) return false;
+    } else {
+        // The last row of the prompt is evaluated again: its logits are what the answer starts from.
+        int32_t last = mf_sequence_tokens(s)[c->answer_start - 1];
+        mf_sequence_truncate(s, c->answer_start - 1);
+        if (!mf_sequence_append(s, &last, 1, err)) return false;
+        c->cost = (mf_turn_cost){.n_prompt = c->answer_start, .n_evaluated = 1};
+        drop_entries(c, question);
+    }
+    c->answer_start = mf_sequence_n_tokens(s);
+    mf_sequence_set_seed(s, c->params.seed + c->seed_step);
+    return true;
+}
+
+bool mf_conversation_undo(mf_conversation *c, mf_error *err) {
+    size_t question = last_with_role(c, "user");
+    if (question == 0) return mf_fail(err, MF_ERR_ARGUMENT, "there is nothing to take back");
+    drop_entries(c, question - 1);
+    c->changed = "a turn was taken back";
+    mf_sequence_stop(c->params.sequence);
+    c->answer_start = -1; // the next turn finds by itself how far the cells agree
+    return true;
+}
+
+const char *mf_conversation_last_question(const mf_conversation *c) {
+    size_t i = last_with_role(c, "user");
+    return i ? c->entries.data[i - 1].content : NULL;
+}
+
+void mf_conversation_clear(mf_conversation *c) {
+    drop_entries(c, has_system(c) ? 1 : 0);
+    c->changed = "the conversation was cleared";
+    mf_sequence_stop(c->params.sequence);
+    c->answer_start = -1;
+}

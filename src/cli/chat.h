@@ -1,0 +1,55 @@
+// minfer chat: what a conversation on the command line holds, shared by its files.
+#ifndef MF_CLI_CHAT_H
+#define MF_CLI_CHAT_H
+
+#include "chat/conversation.h"
+#include "cli/answer.h"
+#include "cli/line.h"
+#include "cli/load.h"
+#include "cli/prompt.h"
+#include "cli/sampling.h"
+#include "engine/session.h"
+
+// Sums over the conversation.
+typedef struct mf_chat_totals {
+    int32_t turns;
+    int64_t evaluated, generated; // tokens of prompts, of answers
+    double prompt_seconds, decode_seconds;
+} mf_chat_totals;
+
+typedef struct mf_chat {
+    mf_options *o;
+    mf_loaded loaded;
+    mf_token_array eog;
+    mf_sampling sampling;
+    mf_sequence *sequence;
+    mf_conversation conversation;
+    mf_prompt_source prompt;
+    mf_session *session; // NULL: the cells are not kept
+    mf_line_reader *reader;
+    mf_output out;
+    mf_chat_totals totals;
+    bool quit;
+} mf_chat;
+
+// Generates the answer that the conversation is ready for, shows it as it comes and adds it to the conversation. Ctrl-C ends the answer
+// and nothing else. False with err: it failed, or what was shown could not be written.
+bool mf_chat_answer(mf_chat *c, mf_error *err);
+
+// Asks and answers.
+bool mf_chat_ask(mf_chat *c, mf_str text, mf_error *err);
+
+// chat_commands.c: whether a line is a command (it begins with '/' and a letter), and its work. False with err: it was refused.
+bool mf_chat_is_command(mf_str line);
+bool mf_chat_command(mf_chat *c, mf_str line, mf_error *err);
+
+// chat_file.c: the history as JSON. Writing is whole or not at all; loading replaces the conversation.
+bool mf_chat_save(const mf_chat *c, const char *path, mf_error *err);
+bool mf_chat_load(mf_chat *c, const char *path, mf_error *err);
+
+// chat_session.c: --session FILE. Opening takes up the history in FILE and the cells in FILE.kv where they are there and fit; where the
+// cells don't, it says why and they are evaluated again. Committing writes both.
+bool mf_chat_session_open(mf_chat *c, mf_error *err);
+bool mf_chat_session_commit(mf_chat *c, mf_error *err);
+
+#endif

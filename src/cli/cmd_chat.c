@@ -1,0 +1,226 @@
+// minfer chat: a conversation, line by line.
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cli/chat.h"
+#include "cli/commands.h"
+#include "cli/info.h"
+#include "cli/input.h"
+#include "cli/inside.h"
+#include "cli/prompt.h"
+
+#define DEFAULT_CTX    4096
+#define LINE_MAX_BYTES (16u << 20)
+
+// ---- Loading
+
+static bool choose_ctx(mf_chat *c, mf_engine_params *params, mf_error *err) {
+    int32_t most = c->loaded.model->hparams.n_ctx_train, want = c->o->ctx;
+    if (want == MF_CTX_AUTO) return mf_load_auto_ctx(&c->loaded, params, err);
+    if (want > most) mf_log(MF_LOG_NOTICE, "--ctx %d is more than the model's %d, which is used", want, most);
+    params->n_ctx = !want && DEFAULT_CTX < most ? DEFAULT_CTX : !want || want > most ? most : want;
+    return true;
+}
+
+static bool load(mf_chat *c, const char *path, mf_error *err) {
+    mf_loaded *l = &c->loaded;
+    mf_engine_params params;
+    if (!mf_load_file(l, path, err)) return false;
+    if (c->o->meta) mf_info_log_metadata(l->file);
+    if (!mf_engine_params_from(c->o, &params, err) || !mf_load_devices(l, c->o, err) || !mf_load_model(l, err) ||
+        !mf_load_tokenizer(l, c->o, err) || !mf_load_ends(l, &c->eog, err))
+        return false;
+    c->prompt = (mf_prompt_source){l, c->o, mf_prompt_template(l, c->o, false, err), false};
+    return c->prompt.template &&
+           mf_sampling_make(&c->sampling, c->o, l->file, l->tokenizer, c->eog.data, c->eog.len, l->model->hparams.n_vocab,
+                            err) &&
+           choose_ctx(c, &params, err) && mf_load_engine(l, &params, err);
+}
+
+// Cells kept free for an answer: what was asked for, at most a quarter of the context.
+static int32_t reserve_of(const mf_options *o, int32_t n_ctx) {
+    int32_t quarter = n_ctx / 4;
+    return o->n_predict > 0 && o->n_predict < quarter ? o->n_predict : quarter;
+}
+
+static bool begin(mf_chat *c, mf_error *err) {
+    mf_sequence_params params;
+    mf_sequence_params_init(&params);
+    params.sampler = &c->sampling.params;
+    params.max_tokens = c->o->n_predict;
+    params.stop = c->eog.data;
+    params.n_stop = c->o->ignore_eos ? 0 : c->eog.len;
+    c->sequence = mf_sequence_new(c->loaded.engine, &params, err);
+    if (!c->sequence) return false;
+    int32_t n_ctx = mf_sequence_n_ctx(c->sequence);
+    mf_conversation_init(&c->conversation, &(mf_conversation_params){.tokenizer = c->loaded.tokenizer,
+                                                                     .sequence = c->sequence,
+                                                                     .n_ctx = n_ctx,
+                                                                     .n_keep = c->o->n_keep,
+                                                                     .n_reserve = reserve_of(c->o, n_ctx),
+                                                                     .seed = c->sampling.params.seed,
+                                                                     .shift = !c->o->no_context_shift,
+                                                                     .render = mf_prompt_messages,
+                                                                     .render_arg = &c->prompt});
+    return !c->o->system || mf_conversation_set_system(&c->conversation, mf_str_of(c->o->system), err);
+}
+
+// ---- A turn
+
+static void sum_up(mf_chat *c, const mf_answer *a) {
+    mf_chat_totals *t = &c->totals;
+    t->turns++;
+    t->evaluated += c->conversation.cost.n_evaluated;
+    t->generated += a->n_generated;
+    t->prompt_seconds += a->prompt_seconds;
+    t->decode_seconds += a->decode_seconds;
+}
+
+static void note_cost(const mf_chat *c) {
+    const mf_turn_cost *cost = &c->conversation.cost;
+    if (cost->n_left)
+        mf_log(MF_LOG_NOTICE, "the context is full: %d of the oldest messages left it%s%s", cost->n_left,
+               cost->n_shifted ? "" : ", and the rest is read again: ", cost->n_shifted ? "" : cost->again_reason);
+    mf_log(MF_LOG_DEBUG, "prompt: %d tokens, %d evaluated; %d cached ones dropped%s%s", cost->n_prompt, cost->n_evaluated,
+           cost->n_again, cost->n_again ? ": " : "", cost->again_reason);
+}
+
+bool mf_chat_answer(mf_chat *c, mf_error *err) {
+    mf_answer answer;
+    mf_answer_request request = {
+        .sequence = c->sequence, .n_prompt = (size_t)c->conversation.cost.n_evaluated, .out = &c->out};
+    note_cost(c);
+    mf_interrupt_catch();
+    if (!mf_answer_make(&answer, &c->loaded, c->o, &request, err)) return false;
+    bool ok =
+        mf_conversation_answered(&c->conversation, (mf_str){answer.text.data ? answer.text.data : "", answer.text.len}, err);
+    sum_up(c, &answer);
+    bool open_line = answer.text.len == 0 || answer.text.data[answer.text.len - 1] != '\n';
+    if (open_line) mf_output_write(&c->out, "\n", 1);
+    if (answer.finish[0] == 'l' && c->o->n_predict != answer.n_generated)
+        mf_log(MF_LOG_NOTICE, "the context is full: the answer ends here");
+    if (ok && answer.finish[0] == 'e') *err = answer.error, ok = false;
+    if (ok && c->o->session) ok = mf_chat_session_commit(c, err);
+    mf_answer_free(&answer);
+    return ok && !c->out.failed;
+}
+
+bool mf_chat_ask(mf_chat *c, mf_str text, mf_error *err) {
+    return mf_conversation_ask(&c->conversation, text, err) && mf_chat_answer(c, err);
+}
+
+// ---- Lines
+
+// Whether a text goes on in the next line; takes the mark off. Without -mli a backslash at the end goes on; with it, it ends.
+static bool goes_on(const mf_chat *c, mf_buf *text) {
+    bool slash = text->len > 0 && text->data[text->len - 1] == '\\';
+    if (slash) text->data[--text->len] = 0;
+    return slash != c->o->multiline;
+}
+
+static mf_str chopped(const mf_buf *text) {
+    mf_str s = {text->data ? text->data : "", text->len};
+    while (s.len > 0 && strchr(" \t\r\n", s.ptr[s.len - 1])) s.len--;
+    return s;
+}
+
+static bool is_fence(const mf_buf *text, size_t from) {
+    return text->len >= from + 3 && memcmp(text->data + text->len - 3, "\"\"\"", 3) == 0;
+}
+
+// Reads one text, of one line or more.
+static mf_line_end read_text(mf_chat *c, mf_buf *text) {
+    bool fenced = false;
+    for (size_t line = 0;; line++) {
+        size_t start = text->len;
+        mf_line_end end = mf_line_read(c->reader, line ? ". " : "> ", text);
+        if (end == MF_LINE_EOF && line > 0) return MF_LINE_ENTERED;
+        if (end != MF_LINE_ENTERED) return end;
+        if (line == 0 && text->len >= 3 && memcmp(text->data, "\"\"\"", 3) == 0) {
+            fenced = true;
+            memmove(text->data, text->data + 3, text->len -= 3);
+        }
+        if (fenced && is_fence(text, start)) {
+            text->data[text->len -= 3] = 0;
+            return MF_LINE_ENTERED;
+        }
+        bool command = line == 0 && mf_chat_is_command((mf_str){text->data, text->len});
+        if (command || (!fenced && !goes_on(c, text))) return MF_LINE_ENTERED;
+        mf_buf_char(text, '\n');
+    }
+}
+
+// Takes a text: a command or a question. False ends the conversation.
+static bool take(mf_chat *c, mf_str text) {
+    mf_error err = {0};
+    bool ok = mf_chat_is_command(text) ? mf_chat_command(c, text, &err) : mf_chat_ask(c, text, &err);
+    if (!ok && !c->out.failed && err.text[0]) mf_log(MF_LOG_ERROR, "%s", err.text);
+    return !c->out.failed && !c->quit && !(c->o->single_turn && ok);
+}
+
+static int loop(mf_chat *c) {
+    for (bool more = true; more;) {
+        mf_buf text = {.limit = LINE_MAX_BYTES};
+        mf_line_end end = read_text(c, &text);
+        mf_str said = chopped(&text);
+        if (text.failed) mf_log(MF_LOG_ERROR, "a text of over %u bytes is not taken", LINE_MAX_BYTES);
+        if (end == MF_LINE_EOF) {
+            more = false;
+            if (mf_line_terminal(c->reader)) mf_output_write(&c->out, "\n", 1);
+        } else if (end == MF_LINE_ENTERED && said.len > 0 && !text.failed) {
+            text.data[said.len] = 0;
+            mf_line_remember(c->reader, said.ptr);
+            more = take(c, said);
+        }
+        free(text.data);
+    }
+    return c->out.failed ? MF_EXIT_REFUSED : MF_EXIT_DONE;
+}
+
+static void greet(const mf_chat *c) {
+    if (!mf_line_terminal(c->reader)) return;
+    mf_log(MF_LOG_NOTICE, "%s; context %d tokens, seed %lld. /help lists the commands", c->loaded.path,
+           c->conversation.params.n_ctx, (long long)c->conversation.params.seed);
+}
+
+static bool open_lines(mf_chat *c, mf_error *err) {
+    mf_buf history = {0};
+    bool known = mf_line_history_path(&history);
+    c->reader = mf_line_reader_new(known ? history.data : NULL, err);
+    free(history.data);
+    return c->reader != NULL;
+}
+
+static int converse(mf_chat *c, mf_error *err) {
+    const char *path = mf_cli_model(c->o, err);
+    if (!path) return MF_EXIT_USAGE;
+    int code = mf_cli_check_stops(c->o, err);
+    if (code != MF_EXIT_DONE) return code;
+    if (!load(c, path, err) || !begin(c, err) || !open_lines(c, err)) return MF_EXIT_REFUSED;
+    if (c->o->session && !mf_chat_session_open(c, err)) return MF_EXIT_REFUSED;
+    greet(c);
+    if (c->o->prompt && !take(c, mf_str_of(c->o->prompt))) return c->out.failed ? MF_EXIT_REFUSED : MF_EXIT_DONE;
+    return loop(c);
+}
+
+int mf_command_chat(mf_options *o) {
+    if (!mf_flag_given(o, "--predict")) o->n_predict = -1;
+    mf_chat c = {.o = o};
+    mf_error err = {0};
+    int code = converse(&c, &err);
+    if (err.text[0]) {
+        int by_error = mf_cli_fail(&err);
+        if (by_error == MF_EXIT_INTERRUPTED) code = by_error;
+    }
+    mf_line_reader_free(c.reader);
+    mf_session_close(c.session);
+    mf_conversation_free(&c.conversation);
+    mf_sequence_free(c.sequence);
+    mf_chat_template_free(c.prompt.template);
+    mf_sampling_free(&c.sampling);
+    free(c.eog.data);
+    mf_unload(&c.loaded);
+    return code;
+}

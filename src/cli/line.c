@@ -1,0 +1,187 @@
+#include "cli/line.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <histedit.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+
+#define HISTORY_LINES 1000
+#define PASTE_ON      "\033[?2004h" // the terminal marks what is pasted
+#define PASTE_OFF     "\033[?2004l"
+#define PASTE_BEGIN   "\033[200~"
+#define PASTE_END     "\033[201~"
+#define PASTE_MAX     (1 << 20)
+
+struct mf_line_reader {
+    EditLine *el; // NULL: no terminal
+    History *history;
+    char *history_file;
+    const char *prompt;
+    bool cancelled;
+};
+
+static char *show_prompt(EditLine *el) {
+    mf_line_reader *r = NULL;
+    el_get(el, EL_CLIENTDATA, &r);
+    static char none[] = "";
+    // libedit asks for char * and does not write to it.
+    return r && r->prompt ? (char *)(uintptr_t)r->prompt : none;
+}
+
+static unsigned char cancel(EditLine *el, int key) {
+    (void)key;
+    mf_line_reader *r = NULL;
+    el_get(el, EL_CLIENTDATA, &r);
+    if (r) r->cancelled = true;
+    return CC_NEWLINE;
+}
+
+// Takes everything up to the end of a paste into the line, newlines too.
+static unsigned char paste(EditLine *el, int key) {
+    (void)key;
+    mf_buf text = {.limit = PASTE_MAX};
+    const size_t n_end = sizeof PASTE_END - 1;
+    char c;
+    while (!text.failed && el_getc(el, &c) == 1) {
+        mf_buf_char(&text, c == '\r' ? '\n' : c);
+        if (text.len >= n_end && memcmp(text.data + text.len - n_end, PASTE_END, n_end) == 0) {
+            text.data[text.len - n_end] = 0;
+            if (text.len > n_end) el_insertstr(el, text.data);
+            free(text.data);
+            return CC_REFRESH;
+        }
+    }
+    free(text.data);
+    return CC_ERROR;
+}
+
+static bool open_editor(mf_line_reader *r) {
+    setlocale(LC_CTYPE, "");
+    r->el = el_init("minfer", stdin, stdout, stderr);
+    r->history = r->el ? history_init() : NULL;
+    if (!r->history) return false;
+    HistEvent event;
+    history(r->history, &event, H_SETSIZE, HISTORY_LINES);
+    history(r->history, &event, H_SETUNIQUE, 1);
+    if (r->history_file) history(r->history, &event, H_LOAD, r->history_file);
+    el_set(r->el, EL_CLIENTDATA, r);
+    el_set(r->el, EL_PROMPT, show_prompt);
+    el_set(r->el, EL_EDITOR, "emacs");
+    el_set(r->el, EL_SIGNAL, 0);
+    el_set(r->el, EL_HIST, history, r->history);
+    // Ctrl-C is a key while a line is edited.
+    el_set(r->el, EL_SETTY, "-d", "-isig", NULL);
+    el_set(r->el, EL_ADDFN, "mf-cancel", "drops the line", cancel);
+    el_set(r->el, EL_BIND, "^C", "mf-cancel", NULL);
+    el_set(r->el, EL_ADDFN, "mf-paste", "takes a pasted text", paste);
+    el_set(r->el, EL_BIND, PASTE_BEGIN, "mf-paste", NULL);
+    el_set(r->el, EL_BIND, "^R", "em-inc-search-prev", NULL);
+    return true;
+}
+
+// Makes the folders on the way to a file.
+static void make_folders(const char *file) {
+    char *path = mf_copy_text(file, strlen(file));
+    for (char *slash = path ? strchr(path + 1, '/') : NULL; slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        mkdir(path, 0700);
+        *slash = '/';
+    }
+    free(path);
+}
+
+mf_line_reader *mf_line_reader_new(const char *history_file, mf_error *err) {
+    mf_line_reader *r = mf_alloc(1, sizeof *r);
+    if (!r) return mf_fail_memory(err, sizeof *r, "the line reader"), NULL;
+    *r = (mf_line_reader){0};
+    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) return r;
+    if (history_file) r->history_file = mf_copy_text(history_file, strlen(history_file));
+    if ((history_file && !r->history_file) || !open_editor(r)) {
+        mf_line_reader_free(r);
+        return mf_fail_memory(err, sizeof *r, "the line editor"), NULL;
+    }
+    return r;
+}
+
+// Written beside the old one and renamed.
+static void write_history(mf_line_reader *r) {
+    mf_buf name = {0};
+    mf_buf_printf(&name, "%s.%ld", r->history_file, (long)getpid());
+    if (name.failed) return;
+    make_folders(r->history_file);
+    int fd = open(name.data, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    HistEvent event;
+    bool ok = fd >= 0 && close(fd) == 0 && history(r->history, &event, H_SAVE, name.data) >= 0;
+    if (!ok || rename(name.data, r->history_file) != 0) {
+        mf_log(MF_LOG_NOTICE, "the history could not be written to '%s': %s", r->history_file, strerror(errno));
+        unlink(name.data);
+    }
+    free(name.data);
+}
+
+void mf_line_reader_free(mf_line_reader *r) {
+    if (!r) return;
+    if (r->history && r->history_file) write_history(r);
+    if (r->history) history_end(r->history);
+    if (r->el) el_end(r->el);
+    free(r->history_file);
+    free(r);
+}
+
+bool mf_line_terminal(const mf_line_reader *r) { return r->el != NULL; }
+
+static mf_line_end read_plain(mf_buf *out) {
+    char *line = NULL;
+    size_t cap = 0;
+    ssize_t n = getline(&line, &cap, stdin);
+    if (n > 0) mf_buf_add(out, line, (size_t)n - (line[n - 1] == '\n'));
+    free(line);
+    return n > 0 ? MF_LINE_ENTERED : MF_LINE_EOF;
+}
+
+mf_line_end mf_line_read(mf_line_reader *r, const char *prompt, mf_buf *out) {
+    if (!r->el) return read_plain(out);
+    r->prompt = prompt;
+    r->cancelled = false;
+    int n = 0;
+    fputs(PASTE_ON, stdout);
+    fflush(stdout);
+    const char *line = el_gets(r->el, &n);
+    fputs(PASTE_OFF, stdout);
+    fflush(stdout);
+    if (r->cancelled) return MF_LINE_CANCELLED;
+    if (!line || n <= 0) return MF_LINE_EOF;
+    mf_buf_add(out, line, (size_t)n - (line[n - 1] == '\n'));
+    return MF_LINE_ENTERED;
+}
+
+void mf_line_prefill(mf_line_reader *r, const char *text) {
+    if (!r->el) return;
+    mf_buf typed = {0};
+    // As a paste, so that no byte of it is a command of the editor.
+    mf_buf_printf(&typed, PASTE_BEGIN "%s" PASTE_END, text);
+    if (!typed.failed) el_push(r->el, typed.data);
+    free(typed.data);
+}
+
+void mf_line_remember(mf_line_reader *r, const char *text) {
+    HistEvent event;
+    if (r->history && *text) history(r->history, &event, H_ENTER, text);
+}
+
+bool mf_line_history_path(mf_buf *out) {
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    if (state && *state)
+        mf_buf_printf(out, "%s/minfer/history", state);
+    else if (home && *home)
+        mf_buf_printf(out, "%s/.local/state/minfer/history", home);
+    return out->len > 0 && !out->failed;
+}
