@@ -148,29 +148,35 @@ FILTER(do_indent) {
     return true;
 }
 
+// A number with a default, as Python compares it.
+static bool real_arg(mf_jrun *run, mf_jval v, double otherwise, double *out) {
+    *out = otherwise;
+    if (!given(v)) return true;
+    if (!mf_jis_number(v)) return mf_jraise(run, "'>=' not supported between instances of '%s' and 'int'", mf_jtype_name(v));
+    return mf_jto_real(run, v, out);
+}
+
 FILTER(do_truncate) {
     mf_jval end, s = args->bound[0];
-    int64_t length, leeway;
+    double length, leeway;
     size_t n;
     bool killwords, has;
     if (args->bound[4].type == MF_J_NONE) args->bound[4] = MF_JMISSING;
-    if (!mf_jarg_int(run, args->bound[1], "length", 255, &length) || !mf_jarg_true(run, args->bound[2], false, &killwords) ||
-        !mf_jarg_int(run, args->bound[4], "leeway", 5, &leeway))
+    if (!real_arg(run, args->bound[1], 255, &length) || !mf_jarg_true(run, args->bound[2], false, &killwords) ||
+        !real_arg(run, args->bound[4], 5, &leeway))
         return false;
     if (given(args->bound[3]) ? !mf_jto_str(run, args->bound[3], &end) : !mf_jstr_value(run, MF_STR("..."), &end))
         return false;
-    int64_t keep = length - (int64_t)mf_jstr_chars(end.str);
-    if (keep < 0) return mf_jraise(run, "expected length >= %zu, got %lld", mf_jstr_chars(end.str), (long long)length);
-    if (leeway < 0) return mf_jraise(run, "expected leeway >= 0, got %lld", (long long)leeway);
+    double keep = length - (double)mf_jstr_chars(end.str);
+    if (!(keep >= 0)) return mf_jraise(run, "expected length >= %zu, got %g", mf_jstr_chars(end.str), length);
+    if (!(leeway >= 0)) return mf_jraise(run, "expected leeway >= 0, got %g", leeway);
     if (!mf_jlength(run, s, &n, &has)) return false;
-    if (has && (int64_t)n <= length + leeway) return *out = s, true; // of any type
+    if (has && (double)n <= length + leeway) return *out = s, true; // of any type
     if (s.type != MF_J_STR) return mf_jraise(run, "object of type '%s' can't be truncated", mf_jtype_name(s));
+    if (args->bound[1].type == MF_J_FLOAT) return mf_jraise(run, "slice indices must be integers or None");
     size_t to = mf_jstr_offset(s.str, (size_t)keep);
-    if (!killwords) {
-        size_t space = mf_jstr_rfind(s.str, MF_STR(" "), 0, to);
-        if (space != SIZE_MAX) to = space;
-    }
-    mf_jval head = mf_jtext(mf_jstr_part(run, s.str, 0, to));
+    size_t space = killwords ? SIZE_MAX : mf_jstr_rfind(s.str, MF_STR(" "), 0, to);
+    mf_jval head = mf_jtext(mf_jstr_part(run, s.str, 0, space != SIZE_MAX ? space : to));
     if (!head.str) return false;
     head.str->markup = s.str->markup;
     return mf_jstr_concat(run, head.str, end.str, out);
