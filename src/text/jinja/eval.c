@@ -233,5 +233,6 @@ bool mf_jeval(mf_jrun *run, const mf_jnode *node, mf_jvars *vars, mf_jval *out) 
         ok = mf_jcharge(run, 0) && eval_node(run, node, vars, out);
         mf_jleave(run);
     }
-    return ok || mf_jlocate(run, node);
+    if (!ok) mf_jlocate(run, node);
+    return ok;
 }

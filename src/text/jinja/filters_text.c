@@ -302,7 +302,7 @@ FILTER(do_filesizeformat) {
     } else if (!mf_jto_real(run, v, &bytes)) {
         return false;
     }
-    double base = two ? 1024 : 1000, unit = base;
+    double base = two ? 1024 : 1000;
     char line[400];
     int n;
     if (bytes == 1) {
@@ -311,8 +311,9 @@ FILTER(do_filesizeformat) {
         if (!mf_jfrom_real(run, bytes, &v) || !mf_jto_str(run, v, &text)) return false;
         n = snprintf(line, sizeof line, "%.*s Bytes", (int)text.str->len, text.str->ptr);
     } else {
+        double unit = base * base;
         int i = 0;
-        for (unit = base * base; i < 7 && bytes >= unit; i++) unit *= base;
+        for (; i < 7 && bytes >= unit; i++) unit *= base;
         n = snprintf(line, sizeof line, "%.1f %s", base * bytes / unit, (two ? binary : decimal)[i]);
     }
     mf_jbuild b = {.run = run};

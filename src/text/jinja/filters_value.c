@@ -58,7 +58,6 @@ FILTER(do_int) {
     int64_t base;
     double value;
     bool ok;
-    if (!mf_jarg_int(run, args->bound[2], "base", 10, &base)) return false;
     if (v.type == MF_J_UNDEFINED) return mf_jundefined_fail(run, v);
     if (mf_jis_int(v)) return *out = v.type == MF_J_BOOL ? mf_jint(v.boolean) : v, true;
     if (v.type == MF_J_FLOAT) {
@@ -66,6 +65,10 @@ FILTER(do_int) {
         return int_by_float(run, v.real, otherwise, out);
     }
     if (v.type != MF_J_STR) return *out = otherwise, true;
+    base = 10;
+    mf_jval asked = args->bound[2];
+    if (mf_jis_int(asked) && !mf_jindex(run, asked, "base", &base)) return false;
+    if (given(asked) && !mf_jis_int(asked)) base = 1; // none: a TypeError, which int() catches
     if (base == 0 || (base >= 2 && base <= 36)) {
         if (!mf_jparse_int(run, mf_jstr_slice(v.str), (int)base, out, &ok)) return false;
         if (ok) return true;

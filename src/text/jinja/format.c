@@ -369,8 +369,8 @@ bool mf_jpercent(mf_jrun *run, const mf_jstr *format, mf_jval values, mf_jval *o
         if (found && !percent_one(&p)) return false;
     }
     bool tuple = values.type == MF_J_TUPLE;
-    bool mapping = values.type == MF_J_DICT || values.type == MF_J_LIST || values.type == MF_J_UNDEFINED ||
-                   values.type == MF_J_RANGE || values.type == MF_J_NAMESPACE;
+    bool mapping =
+        values.type == MF_J_DICT || values.type == MF_J_LIST || values.type == MF_J_UNDEFINED || values.type == MF_J_RANGE;
     if (!p.mapped && !mapping && p.next < (tuple ? values.list->n : 1))
         return mf_jraise(run, "not all arguments converted during string formatting");
     return mf_jbuild_done(&p.b, out);

@@ -139,6 +139,7 @@ static bool partition(mf_jrun *run, mf_jargs *args, bool right, mf_jval *out) {
     mf_jval parts;
     if (!text_arg(run, args, 0, false, &sep)) return false;
     if (sep->len == 0) return mf_jraise(run, "empty separator");
+    if (right && !mf_jcharge(run, mf_jstr_rfind_cost(s, sep))) return false;
     size_t at = (right ? mf_jstr_rfind : mf_jstr_find)(s, mf_jstr_slice(sep), 0, s->len);
     bool found = at != SIZE_MAX;
     size_t a = found ? at : right ? 0 : s->len, b = found ? at + sep->len : a;
@@ -201,6 +202,7 @@ static bool find(mf_jrun *run, mf_jargs *args, bool right, bool must, mf_jval *o
     size_t from, to, at = SIZE_MAX, chars = 0;
     bool in;
     if (!text_arg(run, args, 0, false, &what) || !range_args(run, args, &from, &to, &in)) return false;
+    if (right && !mf_jcharge(run, mf_jstr_rfind_cost(s, what))) return false;
     if (in) at = (right ? mf_jstr_rfind : mf_jstr_find)(s, mf_jstr_slice(what), from, to);
     if (at == SIZE_MAX && must) return mf_jraise(run, "substring not found");
     for (size_t i = 0; at != SIZE_MAX && i < at; i++) chars += ((uint8_t)s->ptr[i] & 0xC0) != 0x80;

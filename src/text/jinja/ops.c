@@ -8,8 +8,6 @@
 #include "text/jinja/run.h"
 #include "text/jinja/string.h"
 
-#undef mf_jfail
-
 bool mf_jundefined_fail(mf_jrun *run, mf_jval v) {
     const mf_jundefined *u = v.undefined;
     mf_jbuild b = {.run = run};
@@ -271,6 +269,12 @@ static bool char_element(mf_jrun *run, mf_jval v, mf_jval key, mf_jval *out, boo
     return true;
 }
 
+static bool is_hashable(mf_jval v) {
+    for (size_t i = 0; v.type == MF_J_TUPLE && i < v.list->n; i++)
+        if (!is_hashable(v.list->items[i])) return false;
+    return v.type != MF_J_LIST && v.type != MF_J_DICT && v.type != MF_J_VIEW;
+}
+
 // v[key]. *has is false where Python raises TypeError, KeyError or IndexError.
 static bool element(mf_jrun *run, mf_jval v, mf_jval key, mf_jval *out, bool *has) {
     bool ok;
@@ -282,7 +286,7 @@ static bool element(mf_jrun *run, mf_jval v, mf_jval key, mf_jval *out, bool *ha
     case MF_J_RANGE: return list_element(run, v, key, out, has);
     case MF_J_STR: return char_element(run, v, key, out, has);
     case MF_J_DICT: {
-        if (key.type == MF_J_LIST || key.type == MF_J_DICT) return true; // unhashable
+        if (!is_hashable(key)) return true;
         const mf_jval *found = mf_jdict_find(run, v.dict, key, &ok);
         *has = found != NULL;
         if (found) *out = *found;

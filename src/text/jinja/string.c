@@ -275,15 +275,17 @@ bool mf_jstr_strip(mf_jrun *run, const mf_jstr *s, const mf_jstr *chars, unsigne
     size_t from = 0, to = s->len;
     while ((sides & MF_J_LEFT) && from < to) {
         size_t after = from;
+        if (chars && !mf_jcharge(run, (size_t)chars->len * 8)) return false;
         if (!to_strip(chars, mf_jstr_next(s, &after))) break;
         from = after;
     }
     while ((sides & MF_J_RIGHT) && to > from) {
         size_t before = to;
+        if (chars && !mf_jcharge(run, (size_t)chars->len * 8)) return false;
         if (!to_strip(chars, mf_jstr_before(s, &before))) break;
         to = before;
     }
-    if (!mf_jcharge(run, (from + s->len - to) * (chars ? chars->len : 1))) return false;
+    if (!mf_jcharge(run, from + s->len - to)) return false;
     return part_value(run, s, from, to, out);
 }
 
@@ -374,7 +376,7 @@ static bool rsplit_at(mf_jrun *run, const mf_jstr *s, mf_str sep, int64_t most, 
 bool mf_jstr_split(mf_jrun *run, const mf_jstr *s, const mf_jstr *sep, int64_t most, bool from_right, mf_jval *out) {
     mf_jgrow list = {0};
     if (sep && sep->len == 0) return mf_jraise(run, "empty separator");
-    if (!mf_jcharge(run, s->len)) return false;
+    if (!mf_jcharge(run, from_right && sep ? mf_jstr_rfind_cost(s, sep) : s->len)) return false;
     bool ok = sep ? (from_right ? rsplit_at : split_at)(run, s, mf_jstr_slice(sep), most, &list)
                   : (from_right ? rsplit_spaces : split_spaces)(run, s, most, &list);
     if (!ok) return false;

@@ -41,6 +41,10 @@ uint32_t mf_jstr_before(const mf_jstr *s, size_t *at); // the character before a
 // The first place of `what` in bytes [from, to), or the last one; SIZE_MAX: none.
 size_t mf_jstr_find(const mf_jstr *s, mf_str what, size_t from, size_t to);
 size_t mf_jstr_rfind(const mf_jstr *s, mf_str what, size_t from, size_t to);
+// Bytes that mf_jstr_rfind may look at, by the 8.
+static inline size_t mf_jstr_rfind_cost(const mf_jstr *s, const mf_jstr *what) {
+    return s->len * ((size_t)what->len / 8 + 1);
+}
 
 // ---- As str's methods
 

@@ -329,7 +329,9 @@ bool mf_jsame(mf_jval a, mf_jval b) {
     case MF_J_NONE: return true;
     case MF_J_BOOL: return a.boolean == b.boolean;
     case MF_J_INT: return a.integer == b.integer;
-    case MF_J_STR: return a.str == b.str || (a.str->len <= 1 && mf_str_eq(mf_jstr_slice(a.str), mf_jstr_slice(b.str)));
+    case MF_J_STR: // Python keeps one object for each character of Latin-1, and one empty text.
+        return a.str == b.str || ((a.str->len <= 1 || (a.str->len == 2 && (uint8_t)*a.str->ptr < 0xC4)) &&
+                                  mf_jstr_chars(a.str) <= 1 && mf_str_eq(mf_jstr_slice(a.str), mf_jstr_slice(b.str)));
     case MF_J_FLOAT: return false;
     default: return a.dict == b.dict;
     }
