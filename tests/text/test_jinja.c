@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -122,6 +123,15 @@ static void test_bounds(void **state) {
     refused("{% set n = namespace(x='aaaaaaaaaa') %}{% for i in range(99) %}{% set n.x = n.x + n.x %}{% endfor %}", "{}",
             "MB");
     refused("{{ [[1] * 99999] * 99999 * 99999 }}", "{}", "a list of more than");
+    static const char *const deep[] = {"[ns.t]", "ns.t|map('string')", "(ns.t,)", "{'a': ns.t}"};
+    static const char *const used[] = {"ns.t|string", "ns.t|list", "{1: 2}[ns.t]", "ns.t|tojson"};
+    for (size_t i = 0; i < sizeof deep / sizeof deep[0]; i++) {
+        char source[200];
+        snprintf(source, sizeof source,
+                 "{%% set ns = namespace(t=[]) %%}{%% for i in range(50000) %%}{%% set ns.t = %s %%}{%% endfor %%}{{ %s }}",
+                 deep[i], used[i]);
+        refused(source, "{}", "deep");
+    }
     mf_buf text = {0};
     for (int i = 0; i < 100000; i++) mf_buf_text(&text, "{{(");
     refused(text.data, "{}", "nested more than");

@@ -84,7 +84,7 @@ static bool put_int(mf_jbuild *b, const layout *l, mf_jval v, char type) {
         char *padded = mf_jalloc(b->run, (size_t)l->precision + 1, 1);
         if (!padded) return false;
         memset(padded, '0', (size_t)l->precision - n);
-        memcpy(padded + l->precision - n, digits, n);
+        memcpy(padded + l->precision - n, digits, n + 1);
         digits = padded;
     }
     if (l->group && (l->zero || l->align == '='))
@@ -124,7 +124,7 @@ static bool put_real(mf_jbuild *b, const layout *l, double value, char type) {
         if (general.precision == 0) general.precision = 1;
         char digits[800];
         snprintf(digits, sizeof digits, "%.*e", (int)general.precision - 1, fabs(value));
-        int exponent = atoi(strchr(digits, 'e') + 1);
+        int exponent = (int)strtol(strchr(digits, 'e') + 1, NULL, 10);
         bool scientific = exponent < -4 || exponent >= general.precision - (general.precision > 1 ? 1 : 0);
         if (general.precision == 1) scientific = exponent < -4 || exponent >= 1;
         if (!scientific) {
@@ -148,7 +148,8 @@ static bool put_real(mf_jbuild *b, const layout *l, double value, char type) {
         snprintf(tail, sizeof tail, "%s", text + whole);
         snprintf(text, sizeof text, "%s%s", head, tail);
     }
-    if (percent) strcat(text, "%");
+    size_t n = strlen(text);
+    if (percent) snprintf(text + n, sizeof text - n, "%%");
     put_number(b, l, negative, "", text);
     return true;
 }

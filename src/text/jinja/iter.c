@@ -86,6 +86,14 @@ mf_jiter *mf_jiter_of(mf_jrun *run, mf_jval v) {
     return it;
 }
 
+// Generators over generators nest as deep as a template makes them.
+bool mf_jnext(mf_jrun *run, mf_jiter *it, mf_jval *out, bool *got) {
+    if (!mf_jenter(run)) return false;
+    bool ok = it->next(run, it, out, got);
+    mf_jleave(run);
+    return ok;
+}
+
 bool mf_jgenerator(mf_jrun *run, next_fn *next, mf_jval source, void *state, mf_jval *out) {
     mf_jiter *it = mf_jalloc(run, 1, sizeof *it);
     if (!it) return false;

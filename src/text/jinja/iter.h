@@ -18,7 +18,7 @@ struct mf_jiter {
 // An iterator over a value (a generator is its own). NULL with the error "… is not iterable".
 mf_jiter *mf_jiter_of(mf_jrun *run, mf_jval v);
 bool mf_jiterable(mf_jval v);
-static inline bool mf_jnext(mf_jrun *run, mf_jiter *it, mf_jval *out, bool *got) { return it->next(run, it, out, got); }
+bool mf_jnext(mf_jrun *run, mf_jiter *it, mf_jval *out, bool *got);
 
 // A generator value over `source` with the given step.
 bool mf_jgenerator(mf_jrun *run, bool (*next)(mf_jrun *, mf_jiter *, mf_jval *, bool *), mf_jval source, void *state,

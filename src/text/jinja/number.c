@@ -261,7 +261,7 @@ int mf_jreal_digits(double value, char digits[32], int *exponent) {
         if (started && !behind) point++;
         if (!started && behind) point--;
     }
-    if (*text == 'e') point += atoi(text + 1);
+    if (*text == 'e') point += (int)strtol(text + 1, NULL, 10);
     while (n > 1 && digits[n - 1] == '0') n--;
     digits[n] = 0;
     *exponent = point - 1;

@@ -269,10 +269,15 @@ static bool char_element(mf_jrun *run, mf_jval v, mf_jval key, mf_jval *out, boo
     return true;
 }
 
-static bool is_hashable(mf_jval v) {
-    for (size_t i = 0; v.type == MF_J_TUPLE && i < v.list->n; i++)
-        if (!is_hashable(v.list->items[i])) return false;
-    return v.type != MF_J_LIST && v.type != MF_J_DICT && v.type != MF_J_VIEW;
+// Whether a dict takes the key: lists, dicts and tuples of them can't be hashed.
+static bool check_hashable(mf_jrun *run, mf_jval v, bool *yes) {
+    *yes = v.type != MF_J_LIST && v.type != MF_J_DICT && v.type != MF_J_VIEW;
+    if (v.type != MF_J_TUPLE) return true;
+    if (!mf_jenter(run)) return false;
+    bool ok = true;
+    for (size_t i = 0; ok && *yes && i < v.list->n; i++) ok = check_hashable(run, v.list->items[i], yes);
+    mf_jleave(run);
+    return ok;
 }
 
 // v[key]. *has is false where Python raises TypeError, KeyError or IndexError.
@@ -286,7 +291,8 @@ static bool element(mf_jrun *run, mf_jval v, mf_jval key, mf_jval *out, bool *ha
     case MF_J_RANGE: return list_element(run, v, key, out, has);
     case MF_J_STR: return char_element(run, v, key, out, has);
     case MF_J_DICT: {
-        if (!is_hashable(key)) return true;
+        if (!check_hashable(run, key, &ok)) return false;
+        if (!ok) return true;
         const mf_jval *found = mf_jdict_find(run, v.dict, key, &ok);
         *has = found != NULL;
         if (found) *out = *found;
