@@ -6,7 +6,8 @@
 #define CONTROL 256u
 
 static bool add_token(mf_symbols *s, const mf_tokenizer *t, int32_t id, mf_buf *piece) {
-    if (mf_tokenizer_type(t, id) == MF_TOKEN_CONTROL)
+    // A model's matrix may have more rows than the vocabulary has tokens: such an id says nothing, and is only itself.
+    if (id >= mf_tokenizer_n_vocab(t) || mf_tokenizer_type(t, id) == MF_TOKEN_CONTROL)
         return mf_array_push(&s->symbol, CONTROL + (uint32_t)id) && mf_array_push(&s->end, s->symbol.len);
     piece->len = 0;
     mf_tokenizer_piece(t, id, true, piece);

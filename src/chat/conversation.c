@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "chat/prompt.h"
 
 void mf_conversation_init(mf_conversation *c, const mf_conversation_params *params) {
@@ -26,8 +27,25 @@ void mf_conversation_free(mf_conversation *c) {
     *c = (mf_conversation){0};
 }
 
+static char *copy_utf8(mf_str text) {
+    mf_buf out = {0};
+    for (size_t at = 0; at < text.len;) {
+        uint32_t cp;
+        int n = mf_utf8_decode(text.ptr + at, text.len - at, &cp);
+        bool good = n > 0 && cp != 0;
+        if (good)
+            mf_buf_add(&out, text.ptr + at, (size_t)n);
+        else
+            mf_buf_text(&out, "\xEF\xBF\xBD");
+        at += good ? (size_t)n : 1;
+    }
+    if (!out.failed && out.data) return out.data;
+    free(out.data);
+    return out.failed ? NULL : mf_copy_text("", 0);
+}
+
 static bool make_entry(mf_chat_entry *e, const char *role, mf_str content, mf_error *err) {
-    *e = (mf_chat_entry){mf_copy_text(role, strlen(role)), mf_copy_text(content.ptr, content.len), false};
+    *e = (mf_chat_entry){mf_copy_text(role, strlen(role)), copy_utf8(content), false};
     if (e->role && e->content) return true;
     free_entry(e);
     return mf_fail_memory(err, content.len, "a message");
@@ -90,20 +108,22 @@ bool mf_conversation_regenerate(mf_conversation *c, mf_error *err) {
     size_t question = last_with_role(c, "user");
     if (question == 0 || question == c->entries.len)
         return mf_fail(err, MF_ERR_ARGUMENT, "there is no answer to generate again");
-    c->seed_step++;
+    size_t n_entries = c->entries.len;
     if (c->answer_start < 1 || c->answer_start > mf_sequence_n_tokens(s)) { // the history came from a file
-        drop_entries(c, question);
-        if (!mf_prompt_prepare(c, err)) return false;
+        c->entries.len = question;
+        bool ok = mf_prompt_prepare(c, err);
+        c->entries.len = n_entries;
+        if (!ok) return false;
     } else {
         // The last row of the prompt is evaluated again: its logits are what the answer starts from.
         int32_t last = mf_sequence_tokens(s)[c->answer_start - 1];
         mf_sequence_truncate(s, c->answer_start - 1);
         if (!mf_sequence_append(s, &last, 1, err)) return false;
-        c->cost = (mf_turn_cost){.n_prompt = c->answer_start, .n_evaluated = 1};
-        drop_entries(c, question);
+        c->cost = (mf_turn_cost){.n_prompt = c->answer_start, .n_evaluated = c->answer_start - mf_sequence_n_evaluated(s)};
     }
+    drop_entries(c, question);
     c->answer_start = mf_sequence_n_tokens(s);
-    mf_sequence_set_seed(s, c->params.seed + c->seed_step);
+    mf_sequence_set_seed(s, c->params.seed + ++c->seed_step);
     return true;
 }
 

@@ -2,7 +2,8 @@
 //
 // Before each turn the whole conversation is rendered and encoded, and compared with the sequence's tokens by what they say
 // (chat/align.h): the ids that were generated are kept, and evaluation starts at the first token that differs. Templates that only
-// append cost a turn its own tokens; others cost what they changed.
+// append cost a turn its own tokens; others cost what they changed. Texts are kept as UTF-8: bytes that are not, and NUL, become
+// U+FFFD, so that a history is the same after it was written to a file and read again.
 #ifndef MF_CHAT_CONVERSATION_H
 #define MF_CHAT_CONVERSATION_H
 

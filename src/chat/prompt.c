@@ -78,20 +78,21 @@ static size_t first_turn(const mf_conversation *c) {
     return i;
 }
 
-// Skips the turns whose tokens n_keep protects: those that end within the first n_keep tokens, as the sequence has them.
-static size_t first_to_leave(const mf_conversation *c, const mf_symbols *held, mf_error *err) {
-    size_t i = first_turn(c);
+// Skips the turns that n_keep protects: those that end within the first n_keep tokens. The last one before the new turn may leave in
+// any case.
+static size_t first_to_leave(const mf_conversation *c, const mf_symbols *held, const prompt *whole, mf_error *err) {
+    size_t i = first_turn(c), own = whole->ids.len - whole->n_new; // of the new turn
     bool *leave = mf_alloc(c->entries.len + 1, sizeof *leave);
     if (!leave) return mf_fail_memory(err, c->entries.len, "a conversation"), SIZE_MAX;
-    for (int32_t kept = 0; c->params.n_keep > kept && i + 1 < c->entries.len;) {
+    while (c->params.n_keep > 0 && i + 1 < c->entries.len) {
         memset(leave, 0, c->entries.len * sizeof *leave);
         size_t next = next_turn(c, i);
         for (size_t k = next; k + 1 < c->entries.len; k++) leave[k] = true;
         prompt p;
         if (!render_beside(c, leave, held, &p, err)) return free(leave), SIZE_MAX;
-        kept = (int32_t)p.n_held;
+        bool within = p.ids.len <= own + (size_t)c->params.n_keep;
         prompt_free(&p);
-        if (next + 1 >= c->entries.len) break;
+        if (!within || next + 1 >= c->entries.len) break;
         i = next;
     }
     free(leave);
@@ -139,8 +140,10 @@ static bool fits(const mf_conversation *c, const prompt *p) {
 // Marks the oldest turns, as few as free a quarter of the context and let the prompt fit, and renders without them.
 static bool choose_leaving(const mf_conversation *c, const mf_symbols *held, const prompt *whole, bool *leave, prompt *p,
                            mf_error *err) {
-    size_t first = first_to_leave(c, held, err), last = c->entries.len - 1;
+    size_t first = first_to_leave(c, held, whole, err), last = c->entries.len - 1;
     if (first == SIZE_MAX) return false;
+    // With nothing that could leave, less room than is kept for answers must do.
+    if (first >= last && whole->ids.len <= (size_t)c->params.n_ctx) return render_beside(c, leave, held, p, err);
     size_t freed = (size_t)c->params.n_ctx / 4;
     for (size_t end = first; end < last;) {
         size_t next = next_turn(c, end);
@@ -166,9 +169,10 @@ static bool make_room(mf_conversation *c, mf_symbols *held, const prompt *whole,
         // Only the tokens that agree with the conversation are worth moving.
         mf_symbols_cut(held, whole->n_held, held->end.len);
         mf_error failed = {0};
-        if (!shift(c, held, whole, &p, &failed)) {
+        if (memchr(leave, true, n) && !shift(c, held, whole, &p, &failed)) {
             if (failed.text[0]) snprintf(c->cost.again_reason, sizeof c->cost.again_reason, "%.150s", failed.text);
-            c->cost.n_again = (int32_t)(whole->n_held - p.n_held);
+            int32_t dropped = mf_sequence_n_evaluated(c->params.sequence) - (int32_t)p.n_held;
+            c->cost.n_again = dropped > 0 ? dropped : 0;
         }
         ok = take(c, &p, err);
     }

@@ -23,6 +23,9 @@ static bool say(mf_chat *c, const char *text) {
     return ok;
 }
 
+// A session's file follows what a command changed.
+static bool keep(mf_chat *c, mf_error *err) { return !c->o->session || mf_chat_session_commit(c, err); }
+
 static bool do_quit(mf_chat *c, mf_str text, mf_error *err) {
     (void)text, (void)err;
     c->quit = true;
@@ -30,9 +33,9 @@ static bool do_quit(mf_chat *c, mf_str text, mf_error *err) {
 }
 
 static bool do_clear(mf_chat *c, mf_str text, mf_error *err) {
-    (void)text, (void)err;
+    (void)text;
     mf_conversation_clear(&c->conversation);
-    return true;
+    return keep(c, err);
 }
 
 static bool do_regen(mf_chat *c, mf_str text, mf_error *err) {
@@ -42,7 +45,7 @@ static bool do_regen(mf_chat *c, mf_str text, mf_error *err) {
 
 static bool do_undo(mf_chat *c, mf_str text, mf_error *err) {
     (void)text;
-    return mf_conversation_undo(&c->conversation, err);
+    return mf_conversation_undo(&c->conversation, err) && keep(c, err);
 }
 
 static bool do_edit(mf_chat *c, mf_str text, mf_error *err) {
@@ -54,7 +57,8 @@ static bool do_edit(mf_chat *c, mf_str text, mf_error *err) {
         if (!mf_line_terminal(c->reader)) return mf_fail(err, MF_ERR_ARGUMENT, "/edit needs the new text");
         mf_line_prefill(c->reader, last);
         line.len = 0;
-        if (mf_line_read(c->reader, "edit> ", &line) != MF_LINE_ENTERED) return free(line.data), true;
+        if (mf_line_read(c->reader, "edit> ", &line) != MF_LINE_ENTERED || line.len == 0) return free(line.data), true;
+        mf_line_remember(c->reader, line.data);
     }
     bool ok = !line.failed || mf_fail_memory(err, line.cap, "the question");
     ok = ok && mf_conversation_undo(&c->conversation, err) && mf_chat_ask(c, (mf_str){line.data, line.len}, err);
@@ -65,7 +69,7 @@ static bool do_edit(mf_chat *c, mf_str text, mf_error *err) {
 static bool do_system(mf_chat *c, mf_str text, mf_error *err) {
     const char *old = mf_conversation_system(&c->conversation);
     if (text.len == 0) return say(c, old ? old : "there is no system message");
-    return mf_conversation_set_system(&c->conversation, mf_str_is(text, "none") ? (mf_str){0} : text, err);
+    return mf_conversation_set_system(&c->conversation, mf_str_is(text, "none") ? (mf_str){0} : text, err) && keep(c, err);
 }
 
 static bool path_of(mf_str text, char path[4096], mf_error *err) {
@@ -83,7 +87,7 @@ static bool do_save(mf_chat *c, mf_str text, mf_error *err) {
 
 static bool do_load(mf_chat *c, mf_str text, mf_error *err) {
     char path[4096];
-    return path_of(text, path, err) && mf_chat_load(c, path, err);
+    return path_of(text, path, err) && mf_chat_load(c, path, err) && keep(c, err);
 }
 
 static bool do_stats(mf_chat *c, mf_str text, mf_error *err) {

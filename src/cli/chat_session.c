@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/map.h"
 #include "cli/chat.h"
 #include "cli/commands.h"
 #include "quant/types.h"
@@ -16,7 +17,18 @@ typedef struct state {
     uint32_t version;
     int32_t answer_start;
     uint64_t seed_step;
+    uint64_t history; // a hash of the messages
 } state;
+
+static uint64_t hash_history(const mf_conversation *c) {
+    uint64_t hash = 0;
+    for (size_t i = 0; i < c->entries.len; i++) {
+        const mf_chat_entry *e = &c->entries.data[i];
+        hash = mf_hash(e->role, strlen(e->role), hash);
+        hash = mf_hash(e->content, strlen(e->content), hash);
+    }
+    return hash;
+}
 
 #define STATE_VERSION 1
 
@@ -32,8 +44,23 @@ static void take_state(mf_chat *c) {
     if (n != sizeof s) return;
     memcpy(&s, bytes, sizeof s);
     // The answer can be generated again from its own row only where the history is that of the cells.
-    if (s.version == STATE_VERSION && s.seed_step == c->conversation.seed_step)
+    if (s.version == STATE_VERSION && s.seed_step == c->conversation.seed_step &&
+        s.history == hash_history(&c->conversation))
         c->conversation.answer_start = s.answer_start;
+}
+
+// Whether a session was refused because another process writes it, and not because it is too long.
+static bool is_in_use(const mf_chat *c, const char *cells, const mf_error *why) {
+    mf_session_info info;
+    return why->code == MF_ERR_LIMIT && mf_session_info_read(cells, &info, NULL) &&
+           info.n_tokens <= c->conversation.params.n_ctx;
+}
+
+// The flag beats the history's system message.
+static bool take_system(mf_chat *c, mf_error *err) {
+    const char *given = c->o->system, *has = mf_conversation_system(&c->conversation);
+    if (!given || strcmp(given, has ? has : "") == 0) return true;
+    return mf_conversation_set_system(&c->conversation, mf_str_of(given), err);
 }
 
 bool mf_chat_session_open(mf_chat *c, mf_error *err) {
@@ -47,6 +74,8 @@ bool mf_chat_session_open(mf_chat *c, mf_error *err) {
         c->session = mf_session_open(c->sequence, cells.data, &why);
         if (c->session)
             take_state(c);
+        else if (is_in_use(c, cells.data, &why))
+            return free(cells.data), *err = why, false;
         else
             mf_log(MF_LOG_NOTICE, "the conversation is read again: %s", why.text);
     }
@@ -57,12 +86,12 @@ bool mf_chat_session_open(mf_chat *c, mf_error *err) {
                mf_sequence_n_evaluated(c->sequence), path);
     }
     free(cells.data);
-    return c->session != NULL;
+    return c->session && (!known || take_system(c, err));
 }
 
 bool mf_chat_session_commit(mf_chat *c, mf_error *err) {
     if (!mf_chat_save(c, c->o->session, err)) return false;
-    state s = {STATE_VERSION, c->conversation.answer_start, c->conversation.seed_step};
+    state s = {STATE_VERSION, c->conversation.answer_start, c->conversation.seed_step, hash_history(&c->conversation)};
     return mf_session_commit(c->session, &s, sizeof s, err);
 }
 

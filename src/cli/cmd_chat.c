@@ -92,6 +92,7 @@ bool mf_chat_answer(mf_chat *c, mf_error *err) {
     mf_answer_request request = {
         .sequence = c->sequence, .n_prompt = (size_t)c->conversation.cost.n_evaluated, .out = &c->out};
     note_cost(c);
+    mf_interrupt_clear();
     mf_interrupt_catch();
     if (!mf_answer_make(&answer, &c->loaded, c->o, &request, err)) return false;
     bool ok =
@@ -155,9 +156,10 @@ static mf_line_end read_text(mf_chat *c, mf_buf *text) {
 // Takes a text: a command or a question. False ends the conversation.
 static bool take(mf_chat *c, mf_str text) {
     mf_error err = {0};
-    bool ok = mf_chat_is_command(text) ? mf_chat_command(c, text, &err) : mf_chat_ask(c, text, &err);
+    bool command = mf_chat_is_command(text);
+    bool ok = command ? mf_chat_command(c, text, &err) : mf_chat_ask(c, text, &err);
     if (!ok && !c->out.failed && err.text[0]) mf_log(MF_LOG_ERROR, "%s", err.text);
-    return !c->out.failed && !c->quit && !(c->o->single_turn && ok);
+    return !c->out.failed && !c->quit && !(c->o->single_turn && ok && !command);
 }
 
 static int loop(mf_chat *c) {

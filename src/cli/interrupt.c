@@ -15,4 +15,6 @@ void mf_interrupt_catch(void) {
     sigaction(SIGINT, &action, NULL);
 }
 
+void mf_interrupt_clear(void) { interrupted = 0; }
+
 bool mf_interrupted(void) { return interrupted != 0; }

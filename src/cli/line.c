@@ -9,7 +9,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <wchar.h>
 
+#include "base/array.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -18,7 +20,7 @@
 #define PASTE_OFF     "\033[?2004l"
 #define PASTE_BEGIN   "\033[200~"
 #define PASTE_END     "\033[201~"
-#define PASTE_MAX     (1 << 20)
+#define PASTE_MAX     ((size_t)1 << 20) // characters
 
 struct mf_line_reader {
     EditLine *el; // NULL: no terminal
@@ -44,27 +46,34 @@ static unsigned char cancel(EditLine *el, int key) {
     return CC_NEWLINE;
 }
 
-// Takes everything up to the end of a paste into the line, newlines too.
+// Takes everything up to the end of a paste into the line, newlines too. A paste that is too long is dropped whole.
 static unsigned char paste(EditLine *el, int key) {
     (void)key;
-    mf_buf text = {.limit = PASTE_MAX};
-    const size_t n_end = sizeof PASTE_END - 1;
-    char c;
-    while (!text.failed && el_getc(el, &c) == 1) {
-        mf_buf_char(&text, c == '\r' ? '\n' : c);
-        if (text.len >= n_end && memcmp(text.data + text.len - n_end, PASTE_END, n_end) == 0) {
-            text.data[text.len - n_end] = 0;
-            if (text.len > n_end) el_insertstr(el, text.data);
-            free(text.data);
-            return CC_REFRESH;
-        }
+    static const char end[] = PASTE_END;
+    mf_array(wchar_t) text = {0};
+    bool fits = true, inserted = false;
+    wchar_t c;
+    for (size_t matched = 0; end[matched];) {
+        if (el_wgetc(el, &c) != 1) return free(text.data), CC_EOF;
+        fits = fits && text.len < PASTE_MAX && mf_array_push(&text, c == L'\r' ? L'\n' : c);
+        matched = c == (wchar_t)end[matched] ? matched + 1 : c == (wchar_t)end[0];
+    }
+    if (fits) {
+        text.data[text.len -= sizeof end - 1] = 0;
+        inserted = text.len == 0 || el_winsertstr(el, text.data) == 0;
     }
     free(text.data);
-    return CC_ERROR;
+    return inserted ? CC_REFRESH : CC_ERROR;
+}
+
+// What is typed is UTF-8, whatever the locale says of it.
+static void choose_locale(void) {
+    setlocale(LC_CTYPE, "");
+    if (MB_CUR_MAX == 1 && !setlocale(LC_CTYPE, "C.UTF-8")) setlocale(LC_CTYPE, "UTF-8");
 }
 
 static bool open_editor(mf_line_reader *r) {
-    setlocale(LC_CTYPE, "");
+    choose_locale();
     r->el = el_init("minfer", stdin, stdout, stderr);
     r->history = r->el ? history_init() : NULL;
     if (!r->history) return false;
@@ -152,12 +161,15 @@ mf_line_end mf_line_read(mf_line_reader *r, const char *prompt, mf_buf *out) {
     r->prompt = prompt;
     r->cancelled = false;
     int n = 0;
+    el_resize(r->el); // the window may have changed since the last line
     fputs(PASTE_ON, stdout);
     fflush(stdout);
+    errno = 0;
     const char *line = el_gets(r->el, &n);
+    bool signalled = !line && errno == EINTR;
     fputs(PASTE_OFF, stdout);
     fflush(stdout);
-    if (r->cancelled) return MF_LINE_CANCELLED;
+    if (r->cancelled || signalled) return MF_LINE_CANCELLED;
     if (!line || n <= 0) return MF_LINE_EOF;
     mf_buf_add(out, line, (size_t)n - (line[n - 1] == '\n'));
     return MF_LINE_ENTERED;
@@ -166,8 +178,11 @@ mf_line_end mf_line_read(mf_line_reader *r, const char *prompt, mf_buf *out) {
 void mf_line_prefill(mf_line_reader *r, const char *text) {
     if (!r->el) return;
     mf_buf typed = {0};
-    // As a paste, so that no byte of it is a command of the editor.
-    mf_buf_printf(&typed, PASTE_BEGIN "%s" PASTE_END, text);
+    // As a paste, so that no byte of it is a command of the editor; nothing in it may end the paste.
+    mf_buf_text(&typed, PASTE_BEGIN);
+    for (const char *at = text; *at; at++)
+        if (*at != '\033') mf_buf_char(&typed, *at);
+    mf_buf_text(&typed, PASTE_END);
     if (!typed.failed) el_push(r->el, typed.data);
     free(typed.data);
 }

@@ -31,5 +31,6 @@ void mf_progress_end(mf_progress *p); // clears the line
 // From here on the first Ctrl-C only sets the flag that mf_interrupted reads; the second ends the process.
 void mf_interrupt_catch(void);
 bool mf_interrupted(void);
+void mf_interrupt_clear(void); // what was interrupted has ended: the flag is down again
 
 #endif
