@@ -151,17 +151,20 @@ size_t mf_edit_distance(mf_str a, mf_str b) {
         LONGEST = 64
     };
     if (a.len > LONGEST || b.len > LONGEST) return LONGEST;
-    size_t row[LONGEST + 1]; // row[j]: the distance of a[0..i) and b[0..j)
-    for (size_t j = 0; j <= b.len; j++) row[j] = j;
-    for (size_t i = 1; i <= a.len; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= b.len; j++) {
-            size_t replace = diagonal + (a.ptr[i - 1] != b.ptr[j - 1]);
-            size_t shorter = row[j] < row[j - 1] ? row[j] : row[j - 1];
-            diagonal = row[j];
+    size_t rows[3][LONGEST + 1]; // rows[i % 3][j]: the distance of a[0..i) and b[0..j)
+    for (size_t i = 0; i <= a.len; i++) {
+        size_t *row = rows[i % 3], *above = rows[(i + 2) % 3], *two_above = rows[(i + 1) % 3];
+        for (size_t j = 0; j <= b.len; j++) {
+            if (i == 0 || j == 0) {
+                row[j] = i + j;
+                continue;
+            }
+            bool same = a.ptr[i - 1] == b.ptr[j - 1];
+            size_t replace = above[j - 1] + !same, shorter = above[j] < row[j - 1] ? above[j] : row[j - 1];
             row[j] = replace < shorter + 1 ? replace : shorter + 1;
+            bool swapped = i > 1 && j > 1 && a.ptr[i - 1] == b.ptr[j - 2] && a.ptr[i - 2] == b.ptr[j - 1];
+            if (swapped && two_above[j - 2] + 1 < row[j]) row[j] = two_above[j - 2] + 1;
         }
     }
-    return row[b.len];
+    return rows[a.len % 3][b.len];
 }

@@ -43,7 +43,8 @@ void mf_buf_printf(mf_buf *buf, const char *format, ...) __attribute__((format(p
 bool mf_parse_i64(mf_str text, int64_t *out);
 bool mf_parse_f64(mf_str text, double *out);
 
-// The Levenshtein distance of two short texts (each at most 64 bytes; longer ones give 64). For near-miss hints.
+// How many bytes must be put in, left out, replaced or swapped with their neighbour to get from one short text to the other (each at
+// most 64 bytes; longer ones give 64). For near-miss hints.
 size_t mf_edit_distance(mf_str a, mf_str b);
 
 #endif

@@ -191,7 +191,7 @@ static void test_edit_distance(void **state) {
     assert_int_equal(mf_edit_distance(MF_STR("kitten"), MF_STR("sitting")), 3);
     assert_int_equal(mf_edit_distance(MF_STR(""), MF_STR("abc")), 3);
     assert_int_equal(mf_edit_distance(MF_STR("abc"), (mf_str){0}), 3);
-    assert_int_equal(mf_edit_distance(MF_STR("--ctx-size"), MF_STR("--ctx-szie")), 2);
+    assert_int_equal(mf_edit_distance(MF_STR("--ctx-size"), MF_STR("--ctx-szie")), 1);
     assert_int_equal(mf_edit_distance(MF_STR("same"), MF_STR("same")), 0);
     char longer[66];
     memset(longer, 'x', 65);

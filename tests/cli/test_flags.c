@@ -245,7 +245,12 @@ static void flags_of_llama_cpp(void **state) {
     bad("run", "m -ngl", MF_EXIT_USAGE, "the flag -ngl needs a value");
     bad("run", "-hf a/b", MF_EXIT_USAGE, "-hf: downloading is not in this version");
     bad("run", "m --grammar x", MF_EXIT_USAGE, "--grammar: constrained output is not in this version");
-    bad("run", "m -cnv", MF_EXIT_USAGE, "-cnv: conversations are not in this version");
+    bad("run", "m -if", MF_EXIT_USAGE, "-if: minfer chat waits");
+    good("run", "m -cnv --keep 4 --no-context-shift -st");
+    assert_true(o.conversation && o.no_context_shift && o.single_turn);
+    good("chat", "m -mli --session s.json --hide-thinking");
+    assert_true(o.multiline && o.hide_thinking);
+    bad("chat", "m --raw", MF_EXIT_USAGE, "minfer chat does not take the flag --raw");
     bad("run", "m --list-devices", MF_EXIT_USAGE, "minfer doctor");
     mf_log_set_level(MF_LOG_NOTICE);
 }
