@@ -63,6 +63,8 @@ static bool take(mf_conversation *c, const prompt *p, mf_error *err) {
 
 // ---- Overflow
 
+#define SHIFT_LEAST (2 * (size_t)MF_KV_BLOCK) // cells whose removal makes room for moving the others in a cache that is full
+
 static bool is_user(const mf_chat_entry *e) { return strcmp(e->role, "user") == 0; }
 
 // The first message of the turn after the one that begins at `i`; the number of messages where there is none.
@@ -137,7 +139,7 @@ static bool fits(const mf_conversation *c, const prompt *p) {
     return (int64_t)p->ids.len + c->params.n_reserve <= c->params.n_ctx;
 }
 
-// Marks the oldest turns, as few as free a quarter of the context and let the prompt fit, and renders without them.
+// Marks the oldest turns, as few as free a quarter of the context (two blocks at least) and let the prompt fit, and renders without them.
 static bool choose_leaving(const mf_conversation *c, const mf_symbols *held, const prompt *whole, bool *leave, prompt *p,
                            mf_error *err) {
     size_t first = first_to_leave(c, held, whole, err), last = c->entries.len - 1;
@@ -145,6 +147,7 @@ static bool choose_leaving(const mf_conversation *c, const mf_symbols *held, con
     // With nothing that could leave, less room than is kept for answers must do.
     if (first >= last && whole->ids.len <= (size_t)c->params.n_ctx) return render_beside(c, leave, held, p, err);
     size_t freed = (size_t)c->params.n_ctx / 4;
+    if (freed < SHIFT_LEAST) freed = SHIFT_LEAST;
     for (size_t end = first; end < last;) {
         size_t next = next_turn(c, end);
         if (next > last) break;
