@@ -22,7 +22,7 @@
 
 #define PIECE       512  // values of a panel unpacked at a time
 #define AHEAD       4096 // bytes that the streaming kernels prefetch ahead
-#define STREAM_ROWS 2    // most rows that stream
+#define STREAM_ROWS 4    // most rows that stream
 
 // Ends a block of 32: its sums to acc.
 MF_INLINE fvec finish_32(mf_type t, const mf_act32 *a, int64_t b, vec sum, fvec d, fvec m, fvec acc) {
@@ -156,10 +156,12 @@ MF_INLINE void unpack_256(mf_type t, const uint8_t *panel, int64_t b0, int n_blo
     }
 }
 
-// How many of `left` rows to take together: never a lone one behind a full group.
-MF_INLINE int group_of(int left) {
-    if (GROUP == 8 && left >= 8 && left != 9) return 8;
-    return left == 5 ? 3 : left < 4 ? left : 4;
+// How many rows to take together: fewer kinds of groups than sizes, so that a group at the end may have less rows than it works on. The
+// others repeat its last one, and what comes out of them is not looked at.
+MF_INLINE int group_of(int left) { return GROUP == 8 && left > 4 ? 8 : left > 2 ? 4 : 2; }
+
+MF_INLINE const char *act_row(const job *c, int32_t row, int i, int left) {
+    return c->act + (size_t)(row + (i < left ? i : left - 1)) * c->act_stride;
 }
 
 MF_INLINE void piece_32(mf_type t, const job *c, const uint8_t *panel, int32_t row0, int n_rows, float (*acc)[MF_PANEL]) {
@@ -171,12 +173,10 @@ MF_INLINE void piece_32(mf_type t, const job *c, const uint8_t *panel, int32_t r
         for (int r = 0, n; r < n_rows; r += n) {
             mf_act32 a[GROUP];
             n = group_of(n_rows - r);
-            for (int i = 0; i < n; i++) a[i] = mf_act32_of(c->act + (size_t)(row0 + r + i) * c->act_stride, n_in);
+            for (int i = 0; i < n; i++) a[i] = mf_act32_of(act_row(c, row0 + r, i, n_rows - r), n_in);
             if (GROUP == 8 && n == 8) rows_32(t, &tile, n_blocks, b0, a, GROUP, acc + r);
             if (n == 4) rows_32(t, &tile, n_blocks, b0, a, 4, acc + r);
-            if (n == 3) rows_32(t, &tile, n_blocks, b0, a, 3, acc + r);
             if (n == 2) rows_32(t, &tile, n_blocks, b0, a, 2, acc + r);
-            if (n == 1) rows_32(t, &tile, n_blocks, b0, a, 1, acc + r);
         }
     }
 }
@@ -190,12 +190,10 @@ MF_INLINE void piece_256(mf_type t, const job *c, const uint8_t *panel, int32_t 
         for (int r = 0, n; r < n_rows; r += n) {
             mf_act256 a[GROUP];
             n = group_of(n_rows - r);
-            for (int i = 0; i < n; i++) a[i] = mf_act256_of(c->act + (size_t)(row0 + r + i) * c->act_stride, n_in);
+            for (int i = 0; i < n; i++) a[i] = mf_act256_of(act_row(c, row0 + r, i, n_rows - r), n_in);
             if (GROUP == 8 && n == 8) rows_256(t, &tile, n_blocks, b0, a, GROUP, acc + r);
             if (n == 4) rows_256(t, &tile, n_blocks, b0, a, 4, acc + r);
-            if (n == 3) rows_256(t, &tile, n_blocks, b0, a, 3, acc + r);
             if (n == 2) rows_256(t, &tile, n_blocks, b0, a, 2, acc + r);
-            if (n == 1) rows_256(t, &tile, n_blocks, b0, a, 1, acc + r);
         }
     }
 }
@@ -225,13 +223,15 @@ MF_INLINE void stream_block_32(mf_type t, const block32 *at, int64_t b, int part
     for (int r = 0; r < n; r++) out[r] = finish_32(t, &a[r], b, sum[r], d, m, out[r]);
 }
 
-MF_INLINE void stream_32(mf_type t, const job *c, const uint8_t *panel, int32_t row, int n, float (*acc)[MF_PANEL]) {
+// n rows, of which the first n_real are there.
+MF_INLINE void stream_32(mf_type t, const job *c, const uint8_t *panel, int32_t row, int n, int n_real,
+                         float (*acc)[MF_PANEL]) {
     const int64_t n_in = c->w->n_in;
     mf_act32 a[STREAM_ROWS];
     fvec out[PARTS][STREAM_ROWS];
     MF_UNROLL
     for (int r = 0; r < n; r++) {
-        a[r] = mf_act32_of(c->act + (size_t)(row + r) * c->act_stride, n_in);
+        a[r] = mf_act32_of(act_row(c, row, r, n_real), n_in);
         MF_UNROLL
         for (int p = 0; p < PARTS; p++) out[p][r] = fvec_zero();
     }
@@ -330,14 +330,16 @@ MF_INLINE void stream_256(mf_type t, const job *c, const uint8_t *panel, int32_t
 
 // ---- The whole -----------------------------------------------------------------------------------------------------------
 
-// A panel times n rows of activations: acc[row][weight row].
+// A panel times n rows of activations: acc[row][weight row]. A few rows stream the panel; for more it pays to unpack it once.
 MF_INLINE void panel_32(mf_type t, const job *c, const uint8_t *panel, int32_t row, int n, float (*acc)[MF_PANEL]) {
     if (n == 1) {
-        stream_32(t, c, panel, row, 1, acc);
+        stream_32(t, c, panel, row, 1, 1, acc);
     } else if (n == 2) {
-        stream_32(t, c, panel, row, 2, acc);
+        stream_32(t, c, panel, row, 2, 2, acc);
+    } else if (n <= 4) {
+        stream_32(t, c, panel, row, 4, n, acc);
     } else {
-        memset(acc, 0, (size_t)n * sizeof acc[0]);
+        memset(acc, 0, (size_t)(n + GROUP - 1) / GROUP * GROUP * sizeof acc[0]);
         piece_32(t, c, panel, row, n, acc);
     }
 }
@@ -348,7 +350,7 @@ MF_INLINE void panel_256(mf_type t, const job *c, const uint8_t *panel, int32_t 
     } else if (n == 2) {
         stream_256(t, c, panel, row, 2, acc);
     } else {
-        memset(acc, 0, (size_t)n * sizeof acc[0]);
+        memset(acc, 0, (size_t)(n + GROUP - 1) / GROUP * GROUP * sizeof acc[0]);
         piece_256(t, c, panel, row, n, acc);
     }
 }
