@@ -149,7 +149,8 @@ static mf_line_end read_text(mf_chat *c, mf_buf *text) {
         }
         bool command = line == 0 && mf_chat_is_command((mf_str){text->data, text->len});
         if (command || (!fenced && !goes_on(c, text))) return MF_LINE_ENTERED;
-        mf_buf_char(text, '\n');
+        bool fence_alone = fenced && text->len == 0;
+        if (!fence_alone) mf_buf_char(text, '\n');
     }
 }
 
@@ -165,6 +166,7 @@ static bool take(mf_chat *c, mf_str text) {
 static int loop(mf_chat *c) {
     for (bool more = true; more;) {
         mf_buf text = {.limit = LINE_MAX_BYTES};
+        if (mf_line_terminal(c->reader)) mf_interrupt_catch(); // one that comes between an answer and the prompt ends nothing
         mf_line_end end = read_text(c, &text);
         mf_str said = chopped(&text);
         if (text.failed) mf_log(MF_LOG_ERROR, "a text of over %u bytes is not taken", LINE_MAX_BYTES);
