@@ -118,6 +118,7 @@ static int dispatch(const mf_command *command, bool named, mf_options *o, const 
 
 int mf_cli_main(int argc, char *const *argv) {
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); // a file that may not grow is an error of its write
     const mf_command *command = argc > 1 ? mf_command_find(argv[1]) : NULL;
     bool named = command != NULL;
     if (argc < 2 && !getenv("MINFER_MODEL")) {
