@@ -119,8 +119,12 @@ static bool shift(mf_conversation *c, mf_symbols *held, const prompt *whole, pro
     mf_turn_cost *cost = &c->cost;
     size_t from, to;
     if (!c->params.shift) return snprintf(cost->again_reason, sizeof cost->again_reason, "context shifts are off"), false;
-    if (!find_cut(held, whole, p, &from, &to))
-        return snprintf(cost->again_reason, sizeof cost->again_reason, "the template has no place to cut"), false;
+    if (!find_cut(held, whole, p, &from, &to)) {
+        bool alone = p->ids.len <= whole->ids.len - whole->n_new;
+        return snprintf(cost->again_reason, sizeof cost->again_reason, "%s",
+                        alone ? "no earlier turn stays" : "the template has no place to cut"),
+               false;
+    }
     mf_symbols_cut(held, from, to);
     size_t n_held, n_new;
     mf_symbols_align(held, &p->symbols, &n_held, &n_new);

@@ -463,6 +463,17 @@ static void too_long(void **state) {
     assert_int_equal(mf_sequence_n_evaluated(t.sequence), evaluated);
     assert_int_equal(ask(&t, "three"), own_tokens("three")); // as if nothing had been asked
     free(text);
+    // Without a system message nothing is left to be moved.
+    set_system(&t, "");
+    text = long_text(200);
+    assert_true(mf_conversation_ask(&t.c, mf_str_of(text), &err));
+    answer(&t);
+    assert_string_equal(t.c.cost.again_reason, "no earlier turn stays");
+    free(text);
+    end(&t);
+    begin(&t, &(setting){.n_ctx = 256, .n_reserve = 64});
+    set_system(&t, "be kind");
+    ask(&t, "one"), ask(&t, "two"), ask(&t, "three");
     // One that fits alone, though not with all the room for an answer, makes every turn leave.
     text = long_text(170);
     assert_true(mf_conversation_ask(&t.c, mf_str_of(text), &err));

@@ -1,0 +1,238 @@
+"""minfer chat on a pseudo-terminal: the prompt, Ctrl-C and Ctrl-D, the history, pastes, other alphabets, colours, a window that changes."""
+import fcntl
+import json
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+
+import command
+from command import MINFER, SCRATCH, environment
+from e2e_chat import CHAT, LETTERS, MODEL
+
+PASTE = "\033[200~%s\033[201~"
+
+
+class Terminal:
+    def __init__(self, *args, base=CHAT, env=None):
+        master, slave = pty.openpty()
+
+        def take_terminal():
+            os.setsid()
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+        self.size(master, 24, 100)
+        extra = {"TERM": "xterm", "XDG_STATE_HOME": os.path.join(SCRATCH, "state"), "LANG": "", "LC_ALL": "", "LC_CTYPE": "", "NO_COLOR": ""}
+        extra.update(env or {})
+        self.p = subprocess.Popen([MINFER, *base, *args], stdin=slave, stdout=slave, stderr=slave, env=environment(extra), preexec_fn=take_terminal,
+                                  close_fds=True)
+        os.close(slave)
+        self.master, self.seen = master, b""
+
+    def size(self, fd, rows, columns):
+        fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def send(self, text):
+        data = text if isinstance(text, bytes) else text.encode()
+        while data:
+            data = data[os.write(self.master, data[:1000]):]
+            while data and self.read(0.05):
+                pass
+
+    def read(self, timeout):
+        if not select.select([self.master], [], [], timeout)[0]:
+            return False
+        try:
+            data = os.read(self.master, 65536)
+        except OSError:
+            return False
+        self.seen += data
+        return bool(data)
+
+    def expect(self, part, timeout=60):
+        """Waits for a text, and returns what came before it."""
+        part = part if isinstance(part, bytes) else part.encode()
+        end = time.monotonic() + timeout
+        while part not in self.seen:
+            assert time.monotonic() < end and (self.read(1) or self.p.poll() is None), f"{part} did not come: {self.seen[-2000:]}"
+        before, _, self.seen = self.seen.partition(part)
+        return before
+
+    def prompt(self):
+        return self.expect("> ")
+
+    def end(self, code=0):
+        self.send("\x04")
+        self.finish(code)
+
+    def finish(self, code=0):
+        end = time.monotonic() + 60
+        while self.p.poll() is None and time.monotonic() < end:
+            self.read(0.1)
+        assert self.p.wait(timeout=10) == code, (self.p.returncode, self.seen[-500:])
+        os.close(self.master)
+
+    def questions(self):
+        """What was asked, by way of /save."""
+        path = os.path.join(SCRATCH, "questions.json")
+        if os.path.exists(path):
+            os.remove(path)
+        self.send(f"/save {path}\r")
+        self.prompt()
+        end = time.monotonic() + 60
+        while not os.path.exists(path) and time.monotonic() < end:
+            self.read(0.1)
+        with open(path, encoding="utf-8") as f:
+            return [m["content"] for m in json.load(f)["messages"] if m["role"] == "user"]
+
+
+def started(*args, **kw):
+    t = Terminal(*args, **kw)
+    t.expect("/help lists the commands")
+    t.prompt()
+    return t
+
+
+def ask(t, text):
+    """Types a line, waits for the next prompt and returns what was shown between."""
+    t.send(text + "\r")
+    t.expect("\n")
+    return t.prompt()
+
+
+def answers_and_ends():
+    t = started()
+    assert len(ask(t, "hello").split(b"\n")[0].strip()) > 3
+    assert b"context: " in ask(t, "/stats")
+    assert b"error: there is no command" in ask(t, "/nope")
+    assert len(ask(t, "again").strip()) > 3  # the prompt is there behind an error too
+    t.end()
+    t = started()
+    t.send("/exit\r")
+    t.finish()
+
+
+def ctrl_c():
+    slow = ["--cpu", "scalar", "-t", "1"]
+    t = started(*slow, base=["chat", MODEL, *LETTERS])
+    for i in range(3):  # each answer can be stopped, and each prompt comes back
+        t.send(f"question {i}\r")
+        t.expect("\n")
+        while len(t.seen) < 5:
+            t.read(1)
+        t.send("\x03")
+        t.prompt()
+    assert t.questions() == ["question 0", "question 1", "question 2"]
+    t.send("not to be asked\x03")
+    t.prompt()
+    t.send('"""not to\rbe asked\x03')
+    t.prompt()
+    t.send("\x03")
+    t.prompt()
+    assert len(t.questions()) == 3
+    os.kill(t.p.pid, signal.SIGINT)  # from elsewhere, between the answers
+    time.sleep(0.2)
+    t.send("\x03")
+    t.prompt()
+    t.end()
+
+
+def history():
+    t = started("-n", "3")
+    ask(t, "the first")
+    ask(t, "the second")
+    t.send("\x1b[A")
+    t.expect("the second")
+    t.send("\x1b[A")
+    t.expect("first")
+    t.send(" again\r")
+    t.expect("\n")
+    t.prompt()
+    assert t.questions() == ["the first", "the second", "the first again"]
+    t.end()
+    file = os.path.join(SCRATCH, "state", "minfer", "history")
+    assert os.stat(file).st_mode & 0o777 == 0o600 and os.stat(os.path.dirname(file)).st_mode & 0o777 == 0o700
+    t = started("-n", "3")  # it is there the next time
+    t.send("\x1b[A\x1b[A")
+    t.expect("the first again")
+    t.send("\r")
+    t.expect("\n")
+    t.prompt()
+    assert t.questions() == ["the first again"]
+    t.end()
+
+
+def alphabets():
+    word = "gr\u00fc\u00df dich \u20ac \u4f60\u597d \U0001f600"
+    for env in ({}, {"LC_ALL": "C.UTF-8"}, {"LC_ALL": "C"}):
+        t = started("-n", "3", env=env)
+        ask(t, word)
+        ask(t, PASTE % word)
+        ask(t, word + "x\x7f\x7f!")  # a character goes as a whole
+        assert t.questions() == [word, word, word[:-1] + "!"], env
+        t.end()
+
+
+def pastes():
+    t = started("-n", "3")
+    ask(t, PASTE % "one\rtwo\r/clear\r\tthree")
+    text = "one\ntwo\n/clear\n\tthree"
+    assert t.questions() == [text]
+    ask(t, "before " + PASTE % "a\rb" + " behind")
+    assert t.questions() == [text, "before a\nb behind"]
+    ask(t, PASTE % "" + "x")
+    long = "the " * 400
+    ask(t, PASTE % long)
+    got = t.questions()[2:]
+    assert got == ["x", long.strip()], (len(got), [len(q) for q in got], got[1:][:100])
+    t.send(PASTE % "\x03\x04" + "\x03")  # no byte of a paste is a key
+    t.prompt()
+    t.end()
+
+
+def editing():
+    t = started("-n", "3")
+    ask(t, "the question")
+    t.send("/edit\r")
+    t.expect("edit> ")
+    t.expect("the question")
+    t.send("s\r")
+    t.expect("\n")
+    t.prompt()
+    assert t.questions() == ["the questions"]
+    t.send("/edit\r")
+    t.expect("edit> ")
+    t.send("\x03")
+    t.prompt()
+    assert t.questions() == ["the questions"]
+    t.end()
+
+
+def window():
+    t = started("-n", "3")
+    t.send("a text that is longer than the window will be")
+    t.expect("will be")
+    t.size(t.master, 10, 20)
+    os.kill(t.p.pid, signal.SIGWINCH)
+    t.send(" soon\r")
+    t.expect("\n")
+    t.prompt()
+    t.size(t.master, 50, 200)
+    ask(t, "wide")
+    assert t.questions() == ["a text that is longer than the window will be soon", "wide"]
+    t.end()
+
+
+def colours():
+    for args, env in (([], {"NO_COLOR": "1"}), (["--color", "never"], {}), ([], {"TERM": "dumb"}), (["--color", "always"], {})):
+        t = started("-n", "3", *args, env=env)  # only thoughts have one
+        assert b"\033[2m" not in ask(t, "hello"), args
+        t.end()
+
+
+if __name__ == "__main__":
+    command.main([answers_and_ends, ctrl_c, history, alphabets, pastes, editing, window, colours])
