@@ -63,10 +63,19 @@ class Terminal:
         return before
 
     def prompt(self):
-        return self.expect("> ")
+        """What comes before the next line that is asked for. The terminal takes keys one by one from here on."""
+        before = self.expect("\033[?2004h")
+        self.expect("> ")
+        return before
 
     def end(self, code=0):
-        self.send("\x04")
+        """Ctrl-D, as often as it takes: one that comes while the terminal still collects lines is eaten by it."""
+        end = time.monotonic() + 60
+        while self.p.poll() is None and time.monotonic() < end:
+            self.send("\x04")
+            pause = time.monotonic() + 1
+            while self.p.poll() is None and time.monotonic() < pause:
+                self.read(0.1)
         self.finish(code)
 
     def finish(self, code=0):
