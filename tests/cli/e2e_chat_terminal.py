@@ -69,10 +69,10 @@ class Terminal:
         return before
 
     def end(self, code=0):
-        """Ctrl-D, as often as it takes: one that comes while the terminal still collects lines is eaten by it."""
+        """Ctrl-D on an emptied line, as often as it takes: one that comes while the terminal still collects lines is eaten by it."""
         end = time.monotonic() + 60
         while self.p.poll() is None and time.monotonic() < end:
-            self.send("\x04")
+            self.send("\x15\x04")
             pause = time.monotonic() + 1
             while self.p.poll() is None and time.monotonic() < pause:
                 self.read(0.1)
