@@ -15,6 +15,7 @@ void mf_conversation_init(mf_conversation *c, const mf_conversation_params *para
 static void free_entry(mf_chat_entry *e) {
     free(e->role);
     free(e->content);
+    *e = (mf_chat_entry){0};
 }
 
 static void drop_entries(mf_conversation *c, size_t n) {

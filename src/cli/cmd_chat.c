@@ -95,10 +95,10 @@ bool mf_chat_answer(mf_chat *c, mf_error *err) {
     mf_interrupt_clear();
     mf_interrupt_catch();
     if (!mf_answer_make(&answer, &c->loaded, c->o, &request, err)) return false;
-    bool ok =
-        mf_conversation_answered(&c->conversation, (mf_str){answer.text.data ? answer.text.data : "", answer.text.len}, err);
+    mf_str said = {answer.text.data ? answer.text.data : "", answer.text.data ? answer.text.len : 0};
+    bool ok = mf_conversation_answered(&c->conversation, said, err);
     sum_up(c, &answer);
-    bool open_line = answer.text.len == 0 || answer.text.data[answer.text.len - 1] != '\n';
+    bool open_line = said.len == 0 || said.ptr[said.len - 1] != '\n';
     if (open_line) mf_output_write(&c->out, "\n", 1);
     if (answer.finish[0] == 'l' && c->o->n_predict != answer.n_generated)
         mf_log(MF_LOG_NOTICE, "the context is full: the answer ends here");

@@ -115,7 +115,7 @@ static bool remove_files(const char *path, mf_error *err) {
     size_t len = strlen(path);
     int parts = 1;
     const char *of = len > 14 ? path + len - 14 : "";
-    bool split = strncmp(of, "-of-", 4) == 0 && (parts = atoi(of + 4)) > 0;
+    bool split = strncmp(of, "-of-", 4) == 0 && (parts = (int)strtol(of + 4, NULL, 10)) > 0;
     for (int i = 1; i <= parts; i++) {
         mf_buf part = {0};
         if (split)

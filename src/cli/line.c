@@ -164,6 +164,8 @@ mf_line_end mf_line_read(mf_line_reader *r, const char *prompt, mf_buf *out) {
     el_resize(r->el); // the window may have changed since the last line
     fputs(PASTE_ON, stdout);
     fflush(stdout);
+    // The prompt must not be shown before the terminal hands over single keys: what is typed between would be a line of its own.
+    el_set(r->el, EL_PREP_TERM, 1);
     errno = 0;
     const char *line = el_gets(r->el, &n);
     bool signalled = !line && errno == EINTR;

@@ -38,7 +38,7 @@ static const char *part_suffix(const char *name, size_t len, int *number) {
     if (len < 15 || at[0] != '-' || strncmp(at + 6, "-of-", 4) != 0) return NULL;
     for (int i = 1; i < 15; i++)
         if ((i < 6 || i > 9) && !isdigit((unsigned char)at[i])) return NULL;
-    *number = atoi(at + 1);
+    *number = (int)strtol(at + 1, NULL, 10);
     return at;
 }
 

@@ -227,7 +227,8 @@ static mf_jnode *parse_keyword(mf_jparser *p, const mf_jnode_list *others) {
             return mf_jrefuse(p->t, p->token.from, MF_ERR_FORMAT, p->err, "the keyword argument '%.*s' is repeated",
                               (int)(p->token.text.len < 40 ? p->token.text.len : 40), p->token.text.ptr),
                    NULL;
-    if (!mf_jp_advance(p) || !mf_jp_advance(p) || !(node->a = mf_jp_expression(p))) return NULL;
+    if (!mf_jp_advance(p)) return NULL; // to the =
+    if (!mf_jp_advance(p) || !(node->a = mf_jp_expression(p))) return NULL;
     return mf_jp_finish(p, node);
 }
 

@@ -48,7 +48,7 @@ static void mark(mf_jbuild *b, size_t from, size_t to) {
 }
 
 void mf_jbuild_bytes(mf_jbuild *b, const void *p, size_t n) {
-    if (n == 0 || !room(b, n)) return;
+    if (n == 0 || !room(b, n) || !b->data) return;
     memcpy(b->data + b->len, p, n);
     b->len += n;
 }

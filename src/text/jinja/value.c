@@ -245,7 +245,7 @@ static bool make_index(mf_jrun *run, mf_jdict *dict) {
 }
 
 bool mf_jdict_set(mf_jrun *run, mf_jdict *dict, mf_jval key, mf_jval value) {
-    uint64_t hash;
+    uint64_t hash = 0;
     size_t entry, slot;
     if (!hash_value(run, key, &hash) || !locate(run, dict, key, hash, &entry, &slot)) return false;
     if (entry) {
@@ -390,7 +390,7 @@ bool mf_jequal(mf_jrun *run, mf_jval a, mf_jval b, bool *out) {
 
 static bool seq_less(mf_jrun *run, const mf_jlist *a, const mf_jlist *b, const char *op, bool *out) {
     for (size_t i = 0; i < a->n && i < b->n; i++) {
-        bool equal;
+        bool equal = false;
         if (!mf_jequal(run, a->items[i], b->items[i], &equal)) return false;
         if (!equal) return mf_jless(run, a->items[i], b->items[i], op, out);
     }

@@ -206,7 +206,7 @@ MATMUL(static, matmul_q6_k, MF_TYPE_Q6_K)
 
 static uint64_t int8_peak(uint64_t rounds, uint32_t *sink) {
     _Alignas(64) uint8_t bytes[TILE * 64];
-    _Alignas(64) int32_t sum[TILE * TILE];
+    _Alignas(64) int32_t sum[TILE * TILE] = {0};
     memset(bytes, (int)(*sink & 63), sizeof bytes);
     open_tiles();
     TILE_LOAD(5, bytes, 64);
