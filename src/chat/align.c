@@ -64,6 +64,7 @@ void mf_symbols_align(const mf_symbols *a, const mf_symbols *b, size_t *n_a, siz
 }
 
 void mf_symbols_cut(mf_symbols *s, size_t from, size_t to) {
+    if (from == to) return;
     size_t first = mf_symbols_before(s, from), last = mf_symbols_before(s, to), n = last - first;
     memmove(s->symbol.data + first, s->symbol.data + last, (s->symbol.len - last) * sizeof *s->symbol.data);
     s->symbol.len -= n;

@@ -51,12 +51,12 @@ static bool do_undo(mf_chat *c, mf_str text, mf_error *err) {
 static bool do_edit(mf_chat *c, mf_str text, mf_error *err) {
     const char *last = mf_conversation_last_question(&c->conversation);
     if (!last) return mf_fail(err, MF_ERR_ARGUMENT, "there is no question to edit");
+    if (text.len == 0 && !mf_line_terminal(c->reader)) return mf_fail(err, MF_ERR_ARGUMENT, "/edit needs the new text");
     mf_buf line = {0};
-    mf_buf_str(&line, text);
-    if (text.len == 0) {
-        if (!mf_line_terminal(c->reader)) return mf_fail(err, MF_ERR_ARGUMENT, "/edit needs the new text");
+    if (text.len > 0) {
+        mf_buf_str(&line, text);
+    } else {
         mf_line_prefill(c->reader, last);
-        line.len = 0;
         if (mf_line_read(c->reader, "edit> ", &line) != MF_LINE_ENTERED || line.len == 0) return free(line.data), true;
         mf_line_remember(c->reader, line.data);
     }

@@ -88,9 +88,10 @@ static bool open_editor(mf_line_reader *r) {
     el_set(r->el, EL_HIST, history, r->history);
     // Ctrl-C is a key while a line is edited.
     el_set(r->el, EL_SETTY, "-d", "-isig", NULL);
-    el_set(r->el, EL_ADDFN, "mf-cancel", "drops the line", cancel);
+    // The wide form: the other one copies both texts and never frees them.
+    el_wset(r->el, EL_ADDFN, L"mf-cancel", L"drops the line", cancel);
     el_set(r->el, EL_BIND, "^C", "mf-cancel", NULL);
-    el_set(r->el, EL_ADDFN, "mf-paste", "takes a pasted text", paste);
+    el_wset(r->el, EL_ADDFN, L"mf-paste", L"takes a pasted text", paste);
     el_set(r->el, EL_BIND, PASTE_BEGIN, "mf-paste", NULL);
     el_set(r->el, EL_BIND, "^R", "em-inc-search-prev", NULL);
     return true;

@@ -35,7 +35,7 @@ ACCEPTED = [
 
 # Refused with exit code 2 and one line that says what to do instead, or why not.
 ADVISED = [
-    "-hf owner/repo", "-hfr owner/repo", "--hf-repo owner/repo", "-mu http://x", "-if", "--interactive-first", "-mli", "--multiline-input", "--lora x",
+    "-hf owner/repo", "-hfr owner/repo", "--hf-repo owner/repo", "-mu http://x", "-if", "--interactive-first", "--lora x",
     "-md x", "--model-draft x", "--draft-max 4", "--mmproj x", "--image x", "--rope-freq-base 1", "--rope-scaling yarn", "--samplers top_k", "--dynatemp-range 1",
     "--list-devices", "-dev CUDA0", "--override-kv a=int:1", "--prompt-cache x", "--slots-file x", "--kv-cache-dir x", "--split-max-size 1G",
 ]
