@@ -283,6 +283,10 @@ def real_conversation():
     if not os.path.exists(path):
         print("skip real_conversation: no SmolLM2 in $MINFER_TEST_MODELS")
         return
+    with open(command.MINFER, "rb") as f:
+        if b"__asan_init" in f.read():
+            print("skip real_conversation: 30 turns take too long with the sanitizers' checks")
+            return
     questions = [f"Tell me fact number {k} about the sea." for k in range(30)]
     r = talk([x for q in questions for x in (q, "/stats")], "--ctx", "512", "-n", "24", "--greedy", "--verbose", base=["chat", path])
     costs = evaluated(r)
