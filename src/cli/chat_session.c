@@ -1,5 +1,6 @@
 // A conversation that outlives the process: the history as JSON, the cells in a file beside it. Also minfer session info.
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,8 @@ typedef struct state {
     int32_t answer_start;
     uint64_t seed_step;
     uint64_t history; // a hash of the messages
+    float mirostat;   // the sampler's estimate
+    uint32_t zero;
 } state;
 
 static uint64_t hash_history(const mf_conversation *c) {
@@ -47,6 +50,8 @@ static void take_state(mf_chat *c) {
     if (s.version == STATE_VERSION && s.seed_step == c->conversation.seed_step &&
         s.history == hash_history(&c->conversation))
         c->conversation.answer_start = s.answer_start;
+    if (s.version == STATE_VERSION && isfinite(s.mirostat))
+        mf_sampler_set_mirostat(mf_sequence_sampler(c->sequence), s.mirostat);
 }
 
 // Whether a session was refused because another process writes it, and not because it is too long.
@@ -91,7 +96,11 @@ bool mf_chat_session_open(mf_chat *c, mf_error *err) {
 
 bool mf_chat_session_commit(mf_chat *c, mf_error *err) {
     if (!mf_chat_save(c, c->o->session, err)) return false;
-    state s = {STATE_VERSION, c->conversation.answer_start, c->conversation.seed_step, hash_history(&c->conversation)};
+    state s = {.version = STATE_VERSION,
+               .answer_start = c->conversation.answer_start,
+               .seed_step = c->conversation.seed_step,
+               .history = hash_history(&c->conversation),
+               .mirostat = mf_sampler_mirostat(mf_sequence_sampler(c->sequence))};
     return mf_session_commit(c->session, &s, sizeof s, err);
 }
 

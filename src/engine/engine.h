@@ -75,6 +75,9 @@ bool mf_sequence_append(mf_sequence *seq, const int32_t *ids, size_t n, mf_error
 // Drops everything from token n on; what was generated or appended behind it is forgotten.
 void mf_sequence_truncate(mf_sequence *seq, int32_t n);
 
+// The sequence's own sampler; NULL: it has none. What is changed in it counts from the next step on.
+mf_sampler *mf_sequence_sampler(mf_sequence *seq);
+
 // Changes the key of the draws that follow (nothing without a sampler).
 void mf_sequence_set_seed(mf_sequence *seq, uint64_t seed);
 

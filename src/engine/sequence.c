@@ -102,6 +102,8 @@ void mf_sequence_truncate(mf_sequence *s, int32_t n) {
     for (int32_t i = 0; i < n; i++) mf_sampler_accept(s->sampler, s->tokens.data[i]);
 }
 
+mf_sampler *mf_sequence_sampler(mf_sequence *s) { return s->sampler; }
+
 void mf_sequence_set_seed(mf_sequence *s, uint64_t seed) {
     if (s->sampler) mf_sampler_set_seed(s->sampler, seed);
 }

@@ -69,6 +69,10 @@ void mf_sampler_free(mf_sampler *s); // NULL is fine
 // False with err ends the sampling with that error.
 typedef bool (*mf_sampler_mask)(void *arg, float *logits, int32_t n_vocab, mf_error *err);
 
+// Mirostat's estimate, in bits: all that a sampler knows beside the tokens it has seen. For one that goes on where another ended.
+float mf_sampler_mirostat(const mf_sampler *s);
+void mf_sampler_set_mirostat(mf_sampler *s, float mu);
+
 // Changes the key of the draws that follow.
 void mf_sampler_set_seed(mf_sampler *s, uint64_t seed);
 

@@ -130,7 +130,7 @@ def session_path(name):
 
 def sessions():
     for i, sampling in enumerate((["--greedy"], ["--seed", "7"], ["--greedy", "-ctk", "q8_0", "-ctv", "q8_0"],
-                                  ["--ctx", "256", "--seed", "3"])):
+                                  ["--ctx", "256", "--seed", "3"], ["--mirostat", "2", "--seed", "5"])):
         path = session_path(f"s{i}.json")
         base = ["chat", tiny("qwen2-mix") if "q8_0" in sampling else MODEL, *CHAT[2:]]
         first, then = ["one", "two"], ["three", "four"]
