@@ -56,4 +56,9 @@ void mf_json_real(mf_json_writer *w, double value); // shortest text that reads 
 void mf_json_bool(mf_json_writer *w, bool value);
 void mf_json_null(mf_json_writer *w);
 
+// A member of an object: its key and its value.
+void mf_json_add_text(mf_json_writer *w, const char *key, const char *text);
+void mf_json_add_int(mf_json_writer *w, const char *key, int64_t value);
+void mf_json_add_real(mf_json_writer *w, const char *key, double value);
+
 #endif

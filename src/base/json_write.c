@@ -148,3 +148,18 @@ void mf_json_null(mf_json_writer *w) {
     separate(w);
     mf_buf_text(w->out, "null");
 }
+
+void mf_json_add_text(mf_json_writer *w, const char *key, const char *text) {
+    mf_json_key(w, key);
+    mf_json_string(w, mf_str_of(text));
+}
+
+void mf_json_add_int(mf_json_writer *w, const char *key, int64_t value) {
+    mf_json_key(w, key);
+    mf_json_int(w, value);
+}
+
+void mf_json_add_real(mf_json_writer *w, const char *key, double value) {
+    mf_json_key(w, key);
+    mf_json_real(w, value);
+}

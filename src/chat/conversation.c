@@ -124,7 +124,7 @@ bool mf_conversation_regenerate(mf_conversation *c, mf_error *err) {
     }
     drop_entries(c, question);
     c->answer_start = mf_sequence_n_tokens(s);
-    mf_sequence_set_seed(s, c->params.seed + ++c->seed_step);
+    mf_sampler_set_seed(mf_sequence_sampler(s), c->params.seed + ++c->seed_step);
     return true;
 }
 

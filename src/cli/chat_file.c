@@ -103,6 +103,6 @@ bool mf_chat_load(mf_chat *c, const char *path, mf_error *err) {
     mf_conversation_free(&c->conversation);
     c->conversation = loaded;
     c->conversation.changed = "another history was loaded";
-    mf_sequence_set_seed(c->sequence, loaded.params.seed + loaded.seed_step);
+    mf_sampler_set_seed(mf_sequence_sampler(c->sequence), loaded.params.seed + loaded.seed_step);
     return true;
 }

@@ -116,11 +116,6 @@ static void print_text(const mf_session_info *i, mf_buf *out) {
     mf_buf_printf(out, "file         %" PRIu64 " bytes, %" PRIu64 " up to the last commit\n", i->size, i->committed);
 }
 
-static void json_int(mf_json_writer *w, const char *key, int64_t value) {
-    mf_json_key(w, key);
-    mf_json_int(w, value);
-}
-
 static void json_hex(mf_json_writer *w, const char *key, uint64_t value) {
     char text[17];
     snprintf(text, sizeof text, "%016" PRIx64, value);
@@ -133,19 +128,19 @@ static void print_json(const mf_session_info *i, mf_buf *out) {
     mf_json_begin(&w, '{');
     json_hex(&w, "fingerprint", i->fingerprint);
     json_hex(&w, "rope", i->rope);
-    json_int(&w, "arithmetic", i->arithmetic);
+    mf_json_add_int(&w, "arithmetic", i->arithmetic);
     mf_json_key(&w, "cell_type");
     mf_json_string(&w, mf_str_of(mf_type_name((mf_type)i->cell_type)));
-    json_int(&w, "n_layer", i->n_layer);
-    json_int(&w, "n_head_kv", i->n_head_kv);
-    json_int(&w, "head_dim", i->head_dim);
-    json_int(&w, "n_vocab", i->n_vocab);
-    json_int(&w, "n_tokens", i->n_tokens);
-    json_int(&w, "n_cells", i->n_cells);
+    mf_json_add_int(&w, "n_layer", i->n_layer);
+    mf_json_add_int(&w, "n_head_kv", i->n_head_kv);
+    mf_json_add_int(&w, "head_dim", i->head_dim);
+    mf_json_add_int(&w, "n_vocab", i->n_vocab);
+    mf_json_add_int(&w, "n_tokens", i->n_tokens);
+    mf_json_add_int(&w, "n_cells", i->n_cells);
     mf_json_key(&w, "shifted");
     mf_json_bool(&w, i->shifted);
-    json_int(&w, "committed_bytes", (int64_t)i->committed);
-    json_int(&w, "file_bytes", (int64_t)i->size);
+    mf_json_add_int(&w, "committed_bytes", (int64_t)i->committed);
+    mf_json_add_int(&w, "file_bytes", (int64_t)i->size);
     mf_json_end(&w, '}');
     mf_buf_char(out, '\n');
 }

@@ -118,32 +118,22 @@ static void print_text(const facts *f, mf_buf *out) {
         mf_buf_printf(out, "%-12s %-8s %s\n", i ? "" : "backends", f->backends[i].name, f->backends[i].text);
 }
 
-static void json_text(mf_json_writer *w, const char *key, const char *text) {
-    mf_json_key(w, key);
-    mf_json_string(w, mf_str_of(text));
-}
-
-static void json_count(mf_json_writer *w, const char *key, int64_t value) {
-    mf_json_key(w, key);
-    mf_json_int(w, value);
-}
-
 static void json_verdict(mf_json_writer *w, const char *name, bool usable, const char *text) {
     mf_json_begin(w, '{');
-    json_text(w, "name", name);
+    mf_json_add_text(w, "name", name);
     mf_json_key(w, "usable");
     mf_json_bool(w, usable);
-    json_text(w, "note", text);
+    mf_json_add_text(w, "note", text);
     mf_json_end(w, '}');
 }
 
 static void print_json(const facts *f, mf_buf *out) {
     mf_json_writer w = {.out = out, .indent = 1};
     mf_json_begin(&w, '{');
-    json_text(&w, "version", MF_VERSION);
-    json_count(&w, "arithmetic", MF_ARITHMETIC_VERSION);
-    json_text(&w, "cpu", mf_cpu_name());
-    json_text(&w, "features", f->features.data ? f->features.data : "");
+    mf_json_add_text(&w, "version", MF_VERSION);
+    mf_json_add_int(&w, "arithmetic", MF_ARITHMETIC_VERSION);
+    mf_json_add_text(&w, "cpu", mf_cpu_name());
+    mf_json_add_text(&w, "features", f->features.data ? f->features.data : "");
     mf_json_key(&w, "kernels");
     mf_json_begin(&w, '[');
     const char *chosen = "";
@@ -152,16 +142,16 @@ static void print_json(const facts *f, mf_buf *out) {
         if (f->rows[i].chosen) chosen = f->rows[i].name;
     }
     mf_json_end(&w, ']');
-    json_text(&w, "kernels_chosen", chosen);
-    json_count(&w, "threads", f->threads);
-    json_count(&w, "default_threads", f->default_threads);
-    json_count(&w, "processors", f->online);
+    mf_json_add_text(&w, "kernels_chosen", chosen);
+    mf_json_add_int(&w, "threads", f->threads);
+    mf_json_add_int(&w, "default_threads", f->default_threads);
+    mf_json_add_int(&w, "processors", f->online);
     mf_json_key(&w, "read_bytes_per_second");
     mf_json_real(&w, f->limits.read_bytes_per_second);
     mf_json_key(&w, "int8_macs_per_second");
     mf_json_real(&w, f->limits.int8_macs_per_second);
-    json_count(&w, "memory", (int64_t)f->memory);
-    json_count(&w, "memory_available", (int64_t)f->available);
+    mf_json_add_int(&w, "memory", (int64_t)f->memory);
+    mf_json_add_int(&w, "memory_available", (int64_t)f->available);
     mf_json_key(&w, "backends");
     mf_json_begin(&w, '[');
     for (size_t i = 0; i < f->n_backends; i++)

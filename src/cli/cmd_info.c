@@ -114,11 +114,6 @@ static void print_text(const facts *f, const mf_options *o, mf_buf *out) {
 
 // ---- JSON
 
-static void json_count(mf_json_writer *w, const char *key, uint64_t value) {
-    mf_json_key(w, key);
-    mf_json_int(w, (int64_t)value);
-}
-
 static void json_tensors(const facts *f, mf_json_writer *w) {
     mf_json_key(w, "tensors");
     mf_json_begin(w, '[');
@@ -133,7 +128,7 @@ static void json_tensors(const facts *f, mf_json_writer *w) {
         mf_json_begin(w, '[');
         for (uint32_t d = 0; d < t->n_dims; d++) mf_json_int(w, (int64_t)t->ne[d]);
         mf_json_end(w, ']');
-        json_count(w, "bytes", t->size);
+        mf_json_add_int(w, "bytes", t->size);
         mf_json_end(w, '}');
     }
     mf_json_end(w, ']');
@@ -146,9 +141,9 @@ static void json_types(const facts *f, mf_json_writer *w) {
         if (!f->by_type[type].tensors) continue;
         mf_json_key(w, mf_type_name(type));
         mf_json_begin(w, '{');
-        json_count(w, "tensors", f->by_type[type].tensors);
-        json_count(w, "parameters", f->by_type[type].parameters);
-        json_count(w, "bytes", f->by_type[type].bytes);
+        mf_json_add_int(w, "tensors", f->by_type[type].tensors);
+        mf_json_add_int(w, "parameters", f->by_type[type].parameters);
+        mf_json_add_int(w, "bytes", f->by_type[type].bytes);
         mf_json_end(w, '}');
     }
     mf_json_end(w, '}');
@@ -163,14 +158,14 @@ static void json_memory(const facts *f, mf_json_writer *w) {
     uint64_t available = mf_memory_available();
     int32_t most = f->loaded.model->hparams.n_ctx_train;
     mf_json_begin(w, '{');
-    json_count(w, "n_ctx", (uint64_t)f->plan.n_ctx);
-    json_count(w, "weights", f->plan.weights);
-    json_count(w, "kv", f->plan.kv);
-    json_count(w, "activations", f->plan.activations);
-    json_count(w, "total", mf_memory_plan_total(&f->plan));
-    json_count(w, "available", available);
-    json_count(w, "largest_n_ctx", (uint64_t)mf_memory_largest_ctx(&f->plan, available, most));
-    json_count(w, "n_ctx_train", (uint64_t)most);
+    mf_json_add_int(w, "n_ctx", (uint64_t)f->plan.n_ctx);
+    mf_json_add_int(w, "weights", f->plan.weights);
+    mf_json_add_int(w, "kv", f->plan.kv);
+    mf_json_add_int(w, "activations", f->plan.activations);
+    mf_json_add_int(w, "total", mf_memory_plan_total(&f->plan));
+    mf_json_add_int(w, "available", available);
+    mf_json_add_int(w, "largest_n_ctx", (uint64_t)mf_memory_largest_ctx(&f->plan, available, most));
+    mf_json_add_int(w, "n_ctx_train", (uint64_t)most);
     mf_json_end(w, '}');
 }
 
@@ -180,9 +175,9 @@ static void print_json(const facts *f, mf_buf *out) {
     mf_json_begin(&w, '{');
     mf_json_key(&w, "file");
     mf_json_string(&w, mf_str_of(f->loaded.path));
-    json_count(&w, "version", mf_gguf_version(file));
-    json_count(&w, "bytes", mf_gguf_file_size(file));
-    json_count(&w, "parts", mf_gguf_n_parts(file));
+    mf_json_add_int(&w, "version", mf_gguf_version(file));
+    mf_json_add_int(&w, "bytes", mf_gguf_file_size(file));
+    mf_json_add_int(&w, "parts", mf_gguf_n_parts(file));
     mf_json_key(&w, "metadata");
     mf_json_begin(&w, '{');
     for (size_t i = 0; i < mf_gguf_n_values(file); i++) {
@@ -190,7 +185,7 @@ static void print_json(const facts *f, mf_buf *out) {
         mf_info_value_json(mf_gguf_value_at(file, i), &w);
     }
     mf_json_end(&w, '}');
-    json_count(&w, "parameters", f->all.parameters);
+    mf_json_add_int(&w, "parameters", f->all.parameters);
     json_types(f, &w);
     json_tensors(f, &w);
     json_memory(f, &w);

@@ -54,26 +54,21 @@ static void print_text(const mf_cached_models *models, mf_buf *out) {
     }
 }
 
-static void json_text(mf_json_writer *w, const char *key, const char *text) {
-    mf_json_key(w, key);
-    mf_json_string(w, mf_str_of(text));
-}
-
 static void json_row(mf_json_writer *w, const mf_cached_model *m) {
     row r;
     look(m->path, &r);
     mf_json_begin(w, '{');
-    json_text(w, "name", m->name);
-    json_text(w, "path", m->path);
+    mf_json_add_text(w, "name", m->name);
+    mf_json_add_text(w, "path", m->path);
     if (r.refusal.code) {
-        json_text(w, "refusal", r.refusal.text);
+        mf_json_add_text(w, "refusal", r.refusal.text);
     } else {
         mf_json_key(w, "bytes");
         mf_json_int(w, (int64_t)r.bytes);
         mf_json_key(w, "parameters");
         mf_json_int(w, (int64_t)r.parameters);
-        json_text(w, "type", r.type);
-        json_text(w, "architecture", r.architecture);
+        mf_json_add_text(w, "type", r.type);
+        mf_json_add_text(w, "architecture", r.architecture);
     }
     mf_json_end(w, '}');
 }
@@ -81,7 +76,7 @@ static void json_row(mf_json_writer *w, const mf_cached_model *m) {
 static void print_json(const mf_cached_models *models, mf_buf *out) {
     mf_json_writer w = {.out = out, .indent = 1};
     mf_json_begin(&w, '{');
-    json_text(&w, "directory", models->dir);
+    mf_json_add_text(&w, "directory", models->dir);
     mf_json_key(&w, "models");
     mf_json_begin(&w, '[');
     for (size_t i = 0; i < models->list.len; i++) json_row(&w, &models->list.data[i]);

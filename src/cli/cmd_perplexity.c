@@ -134,36 +134,26 @@ static void print_text(job *j, mf_buf *out) {
     mf_buf_printf(out, "same most likely     %.3f ± %.3f %%\n", 100 * same.mean, 100 * same.error);
 }
 
-static void json_real(mf_json_writer *w, const char *key, double value) {
-    mf_json_key(w, key);
-    mf_json_real(w, value);
-}
-
 static void json_estimate(mf_json_writer *w, const char *key, const char *error_key, mf_estimate e) {
-    json_real(w, key, e.mean);
-    json_real(w, error_key, e.error);
-}
-
-static void json_int(mf_json_writer *w, const char *key, int64_t value) {
-    mf_json_key(w, key);
-    mf_json_int(w, value);
+    mf_json_add_real(w, key, e.mean);
+    mf_json_add_real(w, error_key, e.error);
 }
 
 static void print_json(job *j, mf_buf *out) {
     mf_perplexity *p = &j->result;
     mf_json_writer w = {.out = out, .indent = 1};
     mf_json_begin(&w, '{');
-    json_int(&w, "n_ctx", j->n_ctx);
-    json_int(&w, "n_chunk", j->n_chunk);
-    json_int(&w, "n_scored", p->n);
+    mf_json_add_int(&w, "n_ctx", j->n_ctx);
+    mf_json_add_int(&w, "n_chunk", j->n_chunk);
+    mf_json_add_int(&w, "n_scored", p->n);
     json_estimate(&w, "perplexity", "perplexity_error", mf_perplexity_of(&p->nll, p->n));
     if (j->o->kl_base) {
         json_estimate(&w, "base_perplexity", "base_perplexity_error", mf_perplexity_of(&p->base_nll, p->n));
         json_estimate(&w, "log_ratio", "log_ratio_error", mf_sums_mean(&p->ratio, p->n));
         json_estimate(&w, "kl_mean", "kl_mean_error", mf_sums_mean(&p->divergence, p->n));
-        json_real(&w, "kl_median", mf_perplexity_percentile(p, 0.5));
-        json_real(&w, "kl_p99", mf_perplexity_percentile(p, 0.99));
-        json_real(&w, "kl_max", mf_perplexity_percentile(p, 1));
+        mf_json_add_real(&w, "kl_median", mf_perplexity_percentile(p, 0.5));
+        mf_json_add_real(&w, "kl_p99", mf_perplexity_percentile(p, 0.99));
+        mf_json_add_real(&w, "kl_max", mf_perplexity_percentile(p, 1));
         json_estimate(&w, "same_top", "same_top_error", share_of_same_top(p));
     }
     mf_json_end(&w, '}');

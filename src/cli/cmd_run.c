@@ -104,16 +104,6 @@ static void json_logprobs(const job *j, mf_json_writer *w) {
     mf_json_end(w, ']');
 }
 
-static void json_number(mf_json_writer *w, const char *key, double value) {
-    mf_json_key(w, key);
-    mf_json_real(w, value);
-}
-
-static void json_count(mf_json_writer *w, const char *key, int64_t value) {
-    mf_json_key(w, key);
-    mf_json_int(w, value);
-}
-
 static void print_json(job *j) {
     const mf_answer *a = &j->answer;
     mf_buf text = {0};
@@ -133,16 +123,16 @@ static void print_json(job *j) {
     }
     mf_json_key(&w, "model");
     mf_json_string(&w, mf_str_of(j->loaded.path));
-    json_count(&w, "seed", (int64_t)j->sampling.params.seed);
-    json_count(&w, "prompt_tokens", a->n_prompt);
-    json_count(&w, "completion_tokens", a->n_generated);
+    mf_json_add_int(&w, "seed", (int64_t)j->sampling.params.seed);
+    mf_json_add_int(&w, "prompt_tokens", a->n_prompt);
+    mf_json_add_int(&w, "completion_tokens", a->n_generated);
     if (a->n_top >= 0) json_logprobs(j, &w);
     mf_json_key(&w, "timings");
     mf_json_begin(&w, '{');
-    json_number(&w, "prompt_seconds", a->prompt_seconds);
-    json_number(&w, "prompt_tokens_per_second", mf_answer_prompt_speed(a));
-    json_number(&w, "decode_seconds", a->decode_seconds);
-    json_number(&w, "decode_tokens_per_second", mf_answer_decode_speed(a));
+    mf_json_add_real(&w, "prompt_seconds", a->prompt_seconds);
+    mf_json_add_real(&w, "prompt_tokens_per_second", mf_answer_prompt_speed(a));
+    mf_json_add_real(&w, "decode_seconds", a->decode_seconds);
+    mf_json_add_real(&w, "decode_tokens_per_second", mf_answer_decode_speed(a));
     mf_json_end(&w, '}');
     mf_json_end(&w, '}');
     mf_buf_char(&text, '\n');

@@ -78,9 +78,6 @@ void mf_sequence_truncate(mf_sequence *seq, int32_t n);
 // The sequence's own sampler; NULL: it has none. What is changed in it counts from the next step on.
 mf_sampler *mf_sequence_sampler(mf_sequence *seq);
 
-// Changes the key of the draws that follow (nothing without a sampler).
-void mf_sequence_set_seed(mf_sequence *seq, uint64_t seed);
-
 // Drops the tokens [n_keep, n_keep + n_discard), all of them evaluated, and moves what is behind them down, cells and all, without
 // evaluating anything again (mf_kv_shift): room in a context that is full. Callers should drop a quarter of the context at least at
 // once. What was moved saw tokens that are gone, so it is not shared with others, and its bytes are not what a new sequence of

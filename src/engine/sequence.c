@@ -104,10 +104,6 @@ void mf_sequence_truncate(mf_sequence *s, int32_t n) {
 
 mf_sampler *mf_sequence_sampler(mf_sequence *s) { return s->sampler; }
 
-void mf_sequence_set_seed(mf_sequence *s, uint64_t seed) {
-    if (s->sampler) mf_sampler_set_seed(s->sampler, seed);
-}
-
 bool mf_sequence_shift(mf_sequence *s, int32_t n_keep, int32_t n_discard, mf_error *err) {
     const mf_engine *e = s->engine;
     if (s->failed) return mf_fail(err, MF_ERR_ARGUMENT, "the sequence has failed");

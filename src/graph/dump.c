@@ -189,22 +189,12 @@ bool mf_graph_dot(const mf_graph *g, const mf_device_list *devices, mf_buf *out)
 
 // ---- JSON
 
-static void json_text(mf_json_writer *w, const char *key, const char *text) {
-    mf_json_key(w, key);
-    mf_json_string(w, mf_str_of(text));
-}
-
-static void json_int(mf_json_writer *w, const char *key, int64_t value) {
-    mf_json_key(w, key);
-    mf_json_int(w, value);
-}
-
 static void json_value(mf_json_writer *w, const mf_graph *g, mf_ref ref) {
     const mf_value *v = &g->values.data[ref];
     mf_json_begin(w, '{');
-    json_int(w, "value", ref);
-    json_text(w, "name", v->name);
-    json_text(w, "format", mf_format_name(v->format));
+    mf_json_add_int(w, "value", ref);
+    mf_json_add_text(w, "name", v->name);
+    mf_json_add_text(w, "format", mf_format_name(v->format));
     mf_json_key(w, "shape");
     mf_json_begin(w, '[');
     for (int i = 0; i < rank(v); i++) {
@@ -216,8 +206,8 @@ static void json_value(mf_json_writer *w, const mf_graph *g, mf_ref ref) {
     }
     mf_json_end(w, ']');
     if (v->root != ref) {
-        json_int(w, "view_of", v->root);
-        json_int(w, "offset", v->offset);
+        mf_json_add_int(w, "view_of", v->root);
+        mf_json_add_int(w, "offset", v->offset);
         mf_json_key(w, "strides");
         mf_json_begin(w, '[');
         for (int i = 0; i < rank(v); i++) mf_json_int(w, v->nb[i]);
@@ -230,8 +220,8 @@ static void json_weight(mf_json_writer *w, const char *key, const mf_weight *wei
     if (!weight) return;
     mf_json_key(w, key);
     mf_json_begin(w, '{');
-    json_text(w, "name", weight->name);
-    json_text(w, "type", mf_type_name(weight->type));
+    mf_json_add_text(w, "name", weight->name);
+    mf_json_add_text(w, "type", mf_type_name(weight->type));
     mf_json_key(w, "shape");
     mf_json_begin(w, '[');
     mf_json_int(w, weight->n_in);
@@ -258,11 +248,11 @@ static void json_params(mf_json_writer *w, const mf_node *n) {
 // The members of a node's object.
 static void json_node(mf_json_writer *w, const mf_graph *g, const mf_device_list *devices, size_t i) {
     const mf_node *n = &g->nodes.data[i];
-    json_int(w, "node", (int64_t)i);
-    json_text(w, "op", mf_op_name(n->op));
-    if (n->layer >= 0) json_int(w, "layer", n->layer);
-    json_text(w, "device", device_of(devices, n));
-    json_int(w, "group", n->group);
+    mf_json_add_int(w, "node", (int64_t)i);
+    mf_json_add_text(w, "op", mf_op_name(n->op));
+    if (n->layer >= 0) mf_json_add_int(w, "layer", n->layer);
+    mf_json_add_text(w, "device", device_of(devices, n));
+    mf_json_add_int(w, "group", n->group);
     mf_json_key(w, "dst");
     json_value(w, g, n->dst);
     mf_json_key(w, "src");
@@ -278,10 +268,10 @@ static void json_node(mf_json_writer *w, const mf_graph *g, const mf_device_list
 bool mf_graph_json(const mf_graph *g, const mf_device_list *devices, const char *kind, mf_buf *out) {
     mf_json_writer w = {.out = out};
     mf_json_begin(&w, '{');
-    json_text(&w, "kind", kind);
-    json_int(&w, "n_nodes", (int64_t)g->nodes.len);
-    json_int(&w, "n_groups", g->nodes.len ? g->nodes.data[g->nodes.len - 1].group + 1 : 0);
-    json_int(&w, "output", g->output);
+    mf_json_add_text(&w, "kind", kind);
+    mf_json_add_int(&w, "n_nodes", (int64_t)g->nodes.len);
+    mf_json_add_int(&w, "n_groups", g->nodes.len ? g->nodes.data[g->nodes.len - 1].group + 1 : 0);
+    mf_json_add_int(&w, "output", g->output);
     mf_json_key(&w, "devices");
     mf_json_begin(&w, '[');
     for (int32_t d = 0; devices && d < devices->n; d++) {

@@ -93,16 +93,6 @@ static bool measure(mf_watcher *w, const mf_program *p, const mf_device *device,
     return true;
 }
 
-static void json_text(mf_json_writer *w, const char *key, const char *text) {
-    mf_json_key(w, key);
-    mf_json_string(w, mf_str_of(text));
-}
-
-static void json_int(mf_json_writer *w, const char *key, int64_t value) {
-    mf_json_key(w, key);
-    mf_json_int(w, value);
-}
-
 static void json_real(mf_json_writer *w, const char *key, double value) {
     if (key) mf_json_key(w, key);
     if (isfinite(value))
@@ -125,7 +115,7 @@ static void json_statistics(mf_json_writer *w, const statistics *s) {
         json_real(w, "mean", s->sum / (double)s->finite);
         json_real(w, "l2", sqrt(s->squares));
     }
-    json_int(w, "non_finite", s->n - s->finite);
+    mf_json_add_int(w, "non_finite", s->n - s->finite);
     mf_json_key(w, "first");
     mf_json_begin(w, '[');
     for (int i = 0; i < s->n_first; i++) json_real(w, NULL, (double)s->first[i]);
@@ -143,8 +133,8 @@ static bool put_line(mf_watcher *w, FILE *file) {
 static bool trace_step(mf_watcher *w, FILE *file, const mf_step *step, int32_t n_nodes) {
     mf_json_writer j = {.out = &w->line};
     mf_json_begin(&j, '{');
-    json_int(&j, "step", (int64_t)w->steps);
-    json_int(&j, "nodes", n_nodes);
+    mf_json_add_int(&j, "step", (int64_t)w->steps);
+    mf_json_add_int(&j, "nodes", n_nodes);
     json_ids(&j, "token", step->token, step->n_rows);
     json_ids(&j, "pos", step->pos, step->n_rows);
     json_ids(&j, "out_row", step->out_row, step->n_outs);
@@ -158,11 +148,11 @@ static bool trace_node(mf_watcher *w, FILE *file, const mf_program *p, const mf_
     const mf_value *v = &p->values[n->dst];
     mf_json_writer j = {.out = &w->line};
     mf_json_begin(&j, '{');
-    json_int(&j, "node", i);
-    json_text(&j, "op", mf_op_name(n->op));
-    json_text(&j, "name", v->name);
-    json_text(&j, "device", device->class->name);
-    json_text(&j, "format", mf_format_name(v->format));
+    mf_json_add_int(&j, "node", i);
+    mf_json_add_text(&j, "op", mf_op_name(n->op));
+    mf_json_add_text(&j, "name", v->name);
+    mf_json_add_text(&j, "device", device->class->name);
+    mf_json_add_text(&j, "format", mf_format_name(v->format));
     mf_json_key(&j, "shape");
     mf_json_begin(&j, '[');
     for (int d = 0; d < 4; d++) mf_json_int(&j, mf_value_dim(v, d, step));
