@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "engine/fixture.h"
+#include "support/folder.h"
 
 enum {
     PROMPT = 90,
@@ -325,8 +326,8 @@ static void test_turns_and_truncation(void **state) {
 // A sequence that is kept on the disk and taken up by another engine answers as the one that went on.
 static void test_sessions(void **state) {
     (void)state;
-    char folder[] = "/tmp/minfer-api-XXXXXX", path[64];
-    if (!mkdtemp(folder)) fail_msg("no temporary folder");
+    char folder[64], path[72];
+    if (!folder_make(folder, "api")) fail_msg("no temporary folder");
     snprintf(path, sizeof path, "%s/it.kv", folder);
     answer a, b;
     minfer_engine *e = fixture_engine(model, 1, 0);

@@ -6,6 +6,7 @@
 #include "backend/op_rig.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "support/folder.h"
 
 #define WIDTH 64
 #define STEPS 3
@@ -24,8 +25,7 @@ static int setup(void **state) {
     mf_error err = {0};
     size_t n;
     const mf_device_entry *known = mf_backends(&n);
-    strcpy(f->path, "/tmp/minfer-watch-XXXXXX");
-    assert_non_null(mkdtemp(f->path));
+    assert_true(folder_make(f->path, "watch"));
     f->device = known[n - 1].class->open(&(mf_device_options){2, NULL}, &err);
     if (!f->device) fail_msg("%s", err.text);
     *state = f;

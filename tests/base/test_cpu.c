@@ -8,6 +8,7 @@
 
 #include "base/cpu.h"
 #include "base/cpu_linux.h"
+#include "support/folder.h"
 
 #include <ftw.h>
 #include <stdio.h>
@@ -20,8 +21,7 @@ static char root[64];
 
 static int make_root(void **state) {
     (void)state;
-    strcpy(root, "/tmp/minfer-cpu-XXXXXX");
-    return mkdtemp(root) ? 0 : -1;
+    return folder_make(root, "cpu") ? 0 : -1;
 }
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw) {

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
+#include "support/folder.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -20,8 +21,7 @@ static char folder[64];
 
 static int make_folder(void **state) {
     (void)state;
-    strcpy(folder, "/tmp/minfer-test-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
+    return folder_make(folder, "file") ? 0 : -1;
 }
 
 static const char *in_folder(char *out, const char *name) {

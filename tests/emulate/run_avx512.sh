@@ -125,7 +125,7 @@ if [ ! "$cache/vmlinux" -nt "$kernel" ] || [ "$(cat "$cache/vmlinux.from" 2>/dev
 fi
 exec 9>&-
 
-work=$(mktemp -d "$cache/run.XXXXXX")
+work=$(mktemp -d -p "$cache")
 trap 'rm -rf "$work"' EXIT
 build
 

@@ -17,6 +17,7 @@
 #include "engine/golden.h"
 #include "engine/journal.h"
 #include "engine/session.h"
+#include "support/folder.h"
 
 enum {
     PROMPT = 150,
@@ -464,8 +465,7 @@ static void what_does_not_fit_is_refused(void **state) {
 static int set_up(void **state) {
     (void)state;
     mf_error err = {0};
-    snprintf(folder, sizeof folder, "/tmp/minfer-session-XXXXXX");
-    if (!mkdtemp(folder) || golden_ids(MF_FIXTURES, "long", ids) < PROMPT + (TURNS - 1) * TURN) return -1;
+    if (!folder_make(folder, "session") || golden_ids(MF_FIXTURES, "long", ids) < PROMPT + (TURNS - 1) * TURN) return -1;
     snprintf(path, sizeof path, "%s/chat.kv", folder);
     return golden_open(&model, MF_FIXTURES, "qwen2-mix", NULL, 2, &err) ? 0 : -1;
 }

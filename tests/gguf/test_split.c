@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "gguf/gguf.h"
+#include "support/folder.h"
 #include "support/ggufgen.h"
 #include "support/ggufwalk.h"
 
@@ -16,8 +17,7 @@ static char folder[64];
 
 static int make_folder(void **state) {
     (void)state;
-    snprintf(folder, sizeof folder, "/tmp/minfer-split-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
+    return folder_make(folder, "split") ? 0 : -1;
 }
 
 static const char *path_of(int no, int count, char out[128]) {
