@@ -308,14 +308,14 @@ static double bandwidth(check *c) {
 #define BENCH_K 2048
 
 static void bench_type(check *c, const weight_type *t, double peak, double read) {
-    static const int rows[] = {1, 2, 3, 4, 8, 32, 512};
+    static const int rows[] = {1, 2, 3, 4, 8, 16, 32, 512};
     size_t row_bytes = 0;
     mf_type_row_bytes(t->type, BENCH_K, &row_bytes);
     if (!check_begin(c, t->name)) return;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (c->row == c->ref && rows[i] > 8) continue;
         const size_t panel_bytes = row_bytes * MF_PANEL;
-        const bool few = rows[i] <= 8;
+        const bool few = rows[i] <= 32;
         const int32_t step = few ? (int32_t)(CHUNK_BYTES / panel_bytes) + 1 : 4;
         const int64_t n_out = (few ? (int64_t)(READ_BYTES / 2 / panel_bytes) : step) * MF_PANEL;
         problem p;

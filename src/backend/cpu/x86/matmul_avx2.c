@@ -101,7 +101,7 @@ typedef struct wide_act {
 } wide_act;
 
 MF_INLINE void rows_32(mf_type t, const tile32 *tile, int n_blocks, int64_t b0, const mf_act32 *a, int n,
-                       float (*acc)[MF_PANEL]) {
+                       float (*acc)[MF_PANEL], ahead *next) {
     wide_act wide;
     for (int b = 0; is_wide(t) && b < n_blocks; b++) {
         MF_UNROLL
@@ -112,6 +112,7 @@ MF_INLINE void rows_32(mf_type t, const tile32 *tile, int n_blocks, int64_t b0, 
         }
     }
     for (int b = 0; b < n_blocks; b++) {
+        read_ahead(next);
         vec sum[GROUP][PARTS];
         const int8_t *q[GROUP];
         MF_UNROLL

@@ -14,7 +14,8 @@
 //
 // and defines below it
 //
-//   void rows_32(t, tile, n_blocks, b0, a, n, acc)   n rows of activations times the blocks of a tile, the first of which is b0
+//   void rows_32(t, tile, n_blocks, b0, a, n, acc, next)   n rows of activations times the blocks of a tile, the first of which is b0,
+//                                                          with a read_ahead(next) for each
 #ifndef MF_BACKEND_CPU_X86_MATMUL_BODY_H
 #define MF_BACKEND_CPU_X86_MATMUL_BODY_H
 
@@ -32,6 +33,26 @@ MF_INLINE fvec finish_32(mf_type t, const mf_act32 *a, int64_t b, vec sum, fvec 
 }
 
 // ---- Many rows: a piece of a panel in the cache --------------------------------------------------------------------------
+
+// The next piece on its way into the cache: some lines with each block of the piece at work, so that memory is read all the while.
+typedef struct ahead {
+    const uint8_t *at, *end;
+    int lines; // with each block
+} ahead;
+
+// Of what follows `done` values of a panel, for n_blocks blocks of each of n_groups groups of rows.
+MF_INLINE ahead ahead_of(mf_type t, const uint8_t *panel, int64_t done, int n_blocks, int n_groups) {
+    const mf_panel_shape s = mf_panel_shape_of(t);
+    const uint8_t *from = panel + done / s.block_len * (s.head + s.body);
+    const int bytes = panel_bytes_of(t, PIECE), blocks = n_blocks * n_groups;
+    return (ahead){from, from + bytes, (bytes / 64 + blocks) / blocks};
+}
+
+MF_INLINE void read_ahead(ahead *next) {
+    for (int i = 0; i < next->lines && next->at < next->end; i++, next->at += 64) {
+        _mm_prefetch((const char *)next->at, _MM_HINT_T0);
+    }
+}
 
 typedef struct tile32 {
     _Alignas(64) uint8_t words[PIECE / 32][WORDS_32 * 64];
@@ -63,7 +84,7 @@ MF_INLINE void add_words(mf_type t, const uint8_t *words, int n_words, const int
 }
 
 MF_INLINE void rows_32(mf_type t, const tile32 *tile, int n_blocks, int64_t b0, const mf_act32 *a, int n,
-                       float (*acc)[MF_PANEL]);
+                       float (*acc)[MF_PANEL], ahead *next);
 
 // The end of rows_32's steps for one of the blocks.
 MF_INLINE void finish_rows_32(mf_type t, const tile32 *tile, int b, int64_t b0, const mf_act32 *a, int n, vec (*sum)[PARTS],
@@ -81,7 +102,7 @@ MF_INLINE void finish_rows_32(mf_type t, const tile32 *tile, int b, int64_t b0, 
 }
 
 MF_INLINE void rows_256(mf_type t, const tile256 *tile, int n_blocks, int64_t b0, const mf_act256 *a, int n,
-                        float (*acc)[MF_PANEL]) {
+                        float (*acc)[MF_PANEL], ahead *next) {
     const int run = run_words(t);
     for (int b = 0; b < n_blocks; b++) {
         const scales256 *s = &tile->scales[b];
@@ -89,6 +110,7 @@ MF_INLINE void rows_256(mf_type t, const tile256 *tile, int n_blocks, int64_t b0
         MF_UNROLL
         for (int i = 0; i < n * PARTS; i++) total[i / PARTS][i % PARTS] = vec_zero();
         for (int j = 0; j < 64 / run; j++) {
+            read_ahead(next);
             vec sum[GROUP][PARTS];
             const int8_t *q[GROUP];
             MF_UNROLL
@@ -117,14 +139,9 @@ MF_INLINE void rows_256(mf_type t, const tile256 *tile, int n_blocks, int64_t b0
     }
 }
 
-// Bytes of a panel from one piece to the next.
-MF_INLINE int piece_bytes(mf_type t) { return panel_bytes_of(t, PIECE); }
-
 MF_INLINE void unpack_32(mf_type t, const uint8_t *panel, int64_t b0, int n_blocks, tile32 *tile) {
     for (int b = 0; b < n_blocks; b++) {
         const block32 at = block32_at(t, panel, b0 + b);
-        prefetch(at.qs + piece_bytes(t), 512 / words_a_step(t));
-        prefetch(at.head + piece_bytes(t), 1);
         block32_scales(t, &at, tile->d[b], tile->m[b]);
         MF_UNROLL
         for (int step = 0; step < 8 / words_a_step(t); step++) {
@@ -142,8 +159,6 @@ MF_INLINE void unpack_256(mf_type t, const uint8_t *panel, int64_t b0, int n_blo
     const mf_panel_shape s = mf_panel_shape_of(t);
     for (int b = 0; b < n_blocks; b++) {
         const uint8_t *head = panel + mf_panel_head(s, b0 + b), *body = panel + mf_panel_body(s, b0 + b);
-        prefetch(body + piece_bytes(t), s.body);
-        prefetch(head + piece_bytes(t), 1);
         block256_scales(t, head, body, &tile->scales[b]);
         for (int step = 0; step < 64 / words_a_step(t); step++) {
             MF_UNROLL
@@ -169,14 +184,15 @@ MF_INLINE void piece_32(mf_type t, const job *c, const uint8_t *panel, int32_t r
     tile32 tile;
     for (int64_t b0 = 0; b0 < n_in / 32; b0 += PIECE / 32) {
         const int n_blocks = n_in / 32 - b0 < PIECE / 32 ? (int)(n_in / 32 - b0) : PIECE / 32;
+        ahead next = ahead_of(t, panel, 32 * (b0 + n_blocks), n_blocks, (n_rows + GROUP - 1) / GROUP);
         unpack_32(t, panel, b0, n_blocks, &tile);
         for (int r = 0, n; r < n_rows; r += n) {
             mf_act32 a[GROUP];
             n = group_of(n_rows - r);
             for (int i = 0; i < n; i++) a[i] = mf_act32_of(act_row(c, row0 + r, i, n_rows - r), n_in);
-            if (GROUP == 8 && n == 8) rows_32(t, &tile, n_blocks, b0, a, GROUP, acc + r);
-            if (n == 4) rows_32(t, &tile, n_blocks, b0, a, 4, acc + r);
-            if (n == 2) rows_32(t, &tile, n_blocks, b0, a, 2, acc + r);
+            if (GROUP == 8 && n == 8) rows_32(t, &tile, n_blocks, b0, a, GROUP, acc + r, &next);
+            if (n == 4) rows_32(t, &tile, n_blocks, b0, a, 4, acc + r, &next);
+            if (n == 2) rows_32(t, &tile, n_blocks, b0, a, 2, acc + r, &next);
         }
     }
 }
@@ -186,14 +202,15 @@ MF_INLINE void piece_256(mf_type t, const job *c, const uint8_t *panel, int32_t 
     tile256 tile;
     for (int64_t b0 = 0; b0 < n_in / 256; b0 += PIECE / 256) {
         const int n_blocks = n_in / 256 - b0 < PIECE / 256 ? (int)(n_in / 256 - b0) : PIECE / 256;
+        ahead next = ahead_of(t, panel, 256 * (b0 + n_blocks), n_blocks * 64 / run_words(t), (n_rows + GROUP - 1) / GROUP);
         unpack_256(t, panel, b0, n_blocks, &tile);
         for (int r = 0, n; r < n_rows; r += n) {
             mf_act256 a[GROUP];
             n = group_of(n_rows - r);
             for (int i = 0; i < n; i++) a[i] = mf_act256_of(act_row(c, row0 + r, i, n_rows - r), n_in);
-            if (GROUP == 8 && n == 8) rows_256(t, &tile, n_blocks, b0, a, GROUP, acc + r);
-            if (n == 4) rows_256(t, &tile, n_blocks, b0, a, 4, acc + r);
-            if (n == 2) rows_256(t, &tile, n_blocks, b0, a, 2, acc + r);
+            if (GROUP == 8 && n == 8) rows_256(t, &tile, n_blocks, b0, a, GROUP, acc + r, &next);
+            if (n == 4) rows_256(t, &tile, n_blocks, b0, a, 4, acc + r, &next);
+            if (n == 2) rows_256(t, &tile, n_blocks, b0, a, 2, acc + r, &next);
         }
     }
 }

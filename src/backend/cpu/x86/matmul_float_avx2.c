@@ -3,7 +3,7 @@
 #include "backend/cpu/x86/matmul_job.h"
 
 #define GROUP 6    // rows of activations that share a load of weights
-#define AHEAD 2048 // bytes that the one-row kernel prefetches ahead
+#define AHEAD 2048 // bytes to prefetch ahead while a panel is read once
 
 MF_INLINE size_t value_bytes(mf_type t) { return t == MF_TYPE_F32 ? 4 : 2; }
 
@@ -15,8 +15,14 @@ MF_INLINE __m256 load_weights(mf_type t, const uint8_t *p) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
 }
 
+// What is read meanwhile: from where, and how many bytes on with each k.
+typedef struct ahead {
+    const uint8_t *from;
+    size_t step;
+} ahead;
+
 // n_panels panels from panel p times n rows of activations from row r; n * n_panels <= GROUP.
-MF_INLINE void block(mf_type t, const job *c, int32_t p, int n_panels, int32_t r, int n) {
+MF_INLINE void block(mf_type t, const job *c, int32_t p, int n_panels, int32_t r, int n, ahead next) {
     const size_t size = value_bytes(t);
     const uint8_t *w = (const uint8_t *)c->w->data + (size_t)p * c->w->stride;
     const float *x[GROUP];
@@ -28,7 +34,7 @@ MF_INLINE void block(mf_type t, const job *c, int32_t p, int n_panels, int32_t r
         MF_UNROLL
         for (int j = 0; j < n_panels; j++) {
             const uint8_t *from = w + (size_t)j * c->w->stride + (size_t)k * MF_PANEL * size;
-            if (n == 1) _mm_prefetch((const char *)from + AHEAD, _MM_HINT_T0);
+            _mm_prefetch((const char *)next.from + (size_t)j * c->w->stride + (size_t)k * next.step, _MM_HINT_T0);
             const __m256 low = load_weights(t, from), high = load_weights(t, from + 8 * size);
             MF_UNROLL
             for (int i = 0; i < n; i++) {
@@ -48,21 +54,21 @@ MF_INLINE void block(mf_type t, const job *c, int32_t p, int n_panels, int32_t r
 }
 
 // Few rows take several panels at once: the sums of one would wait for each other.
-MF_INLINE void blocks(mf_type t, const job *c, int32_t p, int n_panels, int32_t r, int n) {
+MF_INLINE void blocks(mf_type t, const job *c, int32_t p, int n_panels, int32_t r, int n, ahead next) {
     switch (n) {
     case 1:
-        if (n_panels == 4) block(t, c, p, 4, r, 1);
-        if (n_panels == 2) block(t, c, p, 2, r, 1);
-        if (n_panels == 1) block(t, c, p, 1, r, 1);
+        if (n_panels == 4) block(t, c, p, 4, r, 1, next);
+        if (n_panels == 2) block(t, c, p, 2, r, 1, next);
+        if (n_panels == 1) block(t, c, p, 1, r, 1, next);
         break;
     case 2:
-        if (n_panels == 2) block(t, c, p, 2, r, 2);
-        if (n_panels == 1) block(t, c, p, 1, r, 2);
+        if (n_panels == 2) block(t, c, p, 2, r, 2, next);
+        if (n_panels == 1) block(t, c, p, 1, r, 2, next);
         break;
-    case 3: block(t, c, p, 1, r, 3); break;
-    case 4: block(t, c, p, 1, r, 4); break;
-    case 5: block(t, c, p, 1, r, 5); break;
-    default: block(t, c, p, 1, r, 6); break;
+    case 3: block(t, c, p, 1, r, 3, next); break;
+    case 4: block(t, c, p, 1, r, 4, next); break;
+    case 5: block(t, c, p, 1, r, 5, next); break;
+    default: block(t, c, p, 1, r, 6, next); break;
     }
 }
 
@@ -70,6 +76,14 @@ MF_INLINE void blocks(mf_type t, const job *c, int32_t p, int n_panels, int32_t 
 static int group_of(int left) {
     const int groups = (left + GROUP - 1) / GROUP;
     return (left + groups - 1) / groups;
+}
+
+// Rows that take one group read their panel as they go. Of more, each group reads its share of the next panel.
+MF_INLINE ahead ahead_of(mf_type t, const job *c, int32_t p, int32_t done, int32_t n, int32_t n_rows) {
+    const size_t step = MF_PANEL * value_bytes(t), stride = c->w->stride;
+    const uint8_t *w = (const uint8_t *)c->w->data + (size_t)p * stride;
+    if (n_rows <= GROUP) return (ahead){w + AHEAD, step};
+    return (ahead){w + stride + stride * (size_t)done / (size_t)n_rows, step * (size_t)n / (size_t)n_rows};
 }
 
 MF_INLINE void matmul(mf_type t, const job *c, int32_t n_rows, int32_t panel0, int32_t panel1) {
@@ -80,7 +94,7 @@ MF_INLINE void matmul(mf_type t, const job *c, int32_t n_rows, int32_t panel0, i
             step = panel1 - p >= most ? most : panel1 - p >= 2 && most > 2 ? 2 : 1;
             for (int32_t r = row, n; r < end; r += n) {
                 n = group_of(end - r);
-                blocks(t, c, p, step, r, n);
+                blocks(t, c, p, step, r, n, ahead_of(t, c, p, r - row, n, end - row));
             }
         }
     }

@@ -76,8 +76,9 @@ MF_INLINE vec whole_sum(mf_type t, const mf_act32 *a, int64_t b, vec sum) {
 #include "backend/cpu/x86/matmul_body.h"
 
 MF_INLINE void rows_32(mf_type t, const tile32 *tile, int n_blocks, int64_t b0, const mf_act32 *a, int n,
-                       float (*acc)[MF_PANEL]) {
+                       float (*acc)[MF_PANEL], ahead *next) {
     for (int b = 0; b < n_blocks; b++) {
+        read_ahead(next);
         vec sum[GROUP][PARTS];
         const int8_t *q[GROUP];
         MF_UNROLL
