@@ -11,7 +11,7 @@ import fetch_model  # noqa: E402
 
 LLAMA_PACKAGE = "llama-cpp-python==0.3.36"
 LLAMA_TOOLS = ["llama-bench", "llama-batched-bench", "llama-completion", "llama-quantize", "llama-perplexity"]
-IK_TOOLS = ["llama-bench", "llama-batched-bench"]
+IK_TOOLS = ["llama-bench", "llama-batched-bench", "llama-sweep-bench"]
 
 
 def build_with_cmake(source, build, options, tools, log):

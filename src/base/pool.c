@@ -225,14 +225,26 @@ void mf_pool_run(mf_pool *pool, void (*fn)(void *arg, int worker), void *arg) {
     if (pool->size > 1) gate_wait(&pool->done, seen, pool->spins);
 }
 
-void mf_pool_barrier(mf_pool *pool) {
-    if (pool->size == 1) return;
+void mf_pool_barrier(mf_pool *pool, void (*last)(void *arg, int worker), void *arg, int index) {
     gate *g = &pool->barrier;
     unsigned seen = atomic_load_explicit(&g->turn, memory_order_relaxed);
     if (atomic_fetch_add_explicit(&g->count, 1, memory_order_acq_rel) < pool->size - 1) {
         gate_wait(g, seen, pool->spins);
         return;
     }
+    if (last) last(arg, index);
     atomic_store_explicit(&g->count, 0, memory_order_relaxed);
-    gate_open(g);
+    if (pool->size > 1) gate_open(g);
+}
+
+// Where a worker's stretch of n pieces begins, and that of the one before ends.
+static int stretch(const mf_pool *pool, int n, int index) { return (int)((int64_t)n * index / pool->size); }
+
+int mf_pool_take(const mf_pool *pool, int *counters, size_t stride, int n_pieces, int index, int *helped) {
+    for (; *helped < pool->size; ++*helped) {
+        const int owner = (index + *helped) % pool->size, first = stretch(pool, n_pieces, owner);
+        const int i = first + mf_pool_next(&counters[(size_t)owner * stride]);
+        if (i < stretch(pool, n_pieces, owner + 1)) return i;
+    }
+    return -1;
 }

@@ -18,11 +18,17 @@ int mf_pool_size(const mf_pool *pool);
 // are more workers than processors.
 void mf_pool_run(mf_pool *pool, void (*fn)(void *arg, int worker), void *arg);
 
-// Inside fn: waits until every worker has come to the same call.
-void mf_pool_barrier(mf_pool *pool);
+// Inside fn: waits until every worker has come to the same call. The last to come runs `last` (NULL: nothing) before all go on.
+void mf_pool_barrier(mf_pool *pool, void (*last)(void *arg, int worker), void *arg, int worker);
 
-// Inside fn or mf_pool_run's caller: nothing else. Work is shared by an atomic counter:
+// Inside fn. Work is shared by an atomic counter:
 //     for (int i; (i = mf_pool_next(&counter)) < n_pieces;) piece(i);
 static inline int mf_pool_next(int *counter) { return __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED); }
+
+// The same for pieces that lie side by side in memory: each worker has a stretch of its own, which it takes in order, and then helps
+// the others. There is a counter for each worker, `stride` ints from the one before; they begin at 0, and so does `helped`, which is
+// the caller's own. Returns a piece, or -1 when all are taken.
+//     for (int i, helped = 0; (i = mf_pool_take(pool, counters, stride, n_pieces, worker, &helped)) >= 0;) piece(i);
+int mf_pool_take(const mf_pool *pool, int *counters, size_t stride, int n_pieces, int worker, int *helped);
 
 #endif

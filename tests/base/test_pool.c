@@ -21,7 +21,7 @@ enum {
 
 typedef struct job {
     mf_pool *pool;
-    int counter, size, seen[MOST];
+    int counter, size, seen[MOST], taken[MOST * 3], piece_seen[1000];
     long cells[MOST];
     int bad;
 } job;
@@ -53,9 +53,9 @@ static void add_in_step(void *arg, int worker) {
     job *j = arg;
     for (int step = 0; step < 400; step++) {
         long next = j->cells[(worker + 1) % j->size] * 3 + worker + step;
-        mf_pool_barrier(j->pool);
+        mf_pool_barrier(j->pool, NULL, NULL, 0);
         j->cells[worker] = next & 0xFFFFFF;
-        mf_pool_barrier(j->pool);
+        mf_pool_barrier(j->pool, NULL, NULL, 0);
     }
 }
 
@@ -91,11 +91,64 @@ static void test_shared_counter(void **state) {
     mf_pool_free(j.pool);
 }
 
+// Only the last to come adds, and no one goes on before it has.
+static void add_alone(void *arg, int worker) {
+    job *j = arg;
+    j->counter++;
+    j->seen[worker]++;
+}
+
+static void meet(void *arg, int worker) {
+    job *j = arg;
+    for (int i = 1; i <= 400; i++) {
+        mf_pool_barrier(j->pool, add_alone, j, worker);
+        if (__atomic_load_n(&j->counter, __ATOMIC_RELAXED) != i) j->bad = 1;
+        mf_pool_barrier(j->pool, NULL, NULL, worker);
+    }
+}
+
+static void test_last_runs_alone(void **state) {
+    (void)state;
+    for (int n = 1; n <= 5; n++) {
+        job j = {.pool = mf_pool_new(n, NULL)};
+        mf_pool_run(j.pool, meet, &j);
+        int total = 0;
+        for (int w = 0; w < n; w++) total += j.seen[w];
+        assert_int_equal(j.bad, 0);
+        assert_int_equal(total, 400);
+        mf_pool_free(j.pool);
+    }
+}
+
+static void take_stretch(void *arg, int worker) {
+    job *j = arg;
+    int before = -1;
+    if (worker == j->counter) usleep(5000); // the others take its pieces
+    for (int i, helped = 0; (i = mf_pool_take(j->pool, j->taken, 3, j->size, worker, &helped)) >= 0; before = i) {
+        __atomic_fetch_add(&j->piece_seen[i], 1, __ATOMIC_RELAXED);
+        if (helped == 0 && before >= 0 && i != before + 1) __atomic_store_n(&j->bad, 1, __ATOMIC_RELAXED);
+    }
+}
+
+static void test_stretches(void **state) {
+    (void)state;
+    static const int sizes[] = {0, 1, 2, 3, 7, 64, 1000};
+    for (int n = 1; n <= 5; n++) {
+        for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+            job j = {.pool = mf_pool_new(n, NULL), .size = sizes[k], .counter = (int)k % n};
+            mf_pool_run(j.pool, take_stretch, &j);
+            assert_int_equal(j.bad, 0);
+            for (int i = 0; i < 1000; i++) assert_int_equal(j.piece_seen[i], i < sizes[k]);
+            mf_pool_free(j.pool);
+        }
+    }
+}
+
 // Long enough apart that every waiter is asleep, in the barrier, at the end and before the work.
 static void sleepy(void *arg, int worker) {
     job *j = arg;
     if (worker == 0) usleep(20000);
-    mf_pool_barrier(j->pool);
+    mf_pool_barrier(j->pool, NULL, NULL, 0);
     if (worker == 1) usleep(20000);
     j->seen[worker]++;
 }
@@ -114,7 +167,7 @@ static void test_sleepers_wake(void **state) {
 // Twice as many workers as most machines have processors: the barrier gives way instead of burning time slices.
 static void many_barriers(void *arg, int worker) {
     (void)worker;
-    for (int i = 0; i < 300; i++) mf_pool_barrier(((job *)arg)->pool);
+    for (int i = 0; i < 300; i++) mf_pool_barrier(((job *)arg)->pool, NULL, NULL, 0);
 }
 
 static void test_more_workers_than_processors(void **state) {
@@ -169,6 +222,8 @@ int main(void) {
         cmocka_unit_test(test_every_worker_runs_once),
         cmocka_unit_test(test_barrier),
         cmocka_unit_test(test_shared_counter),
+        cmocka_unit_test(test_last_runs_alone),
+        cmocka_unit_test(test_stretches),
         cmocka_unit_test(test_sleepers_wake),
         cmocka_unit_test(test_more_workers_than_processors),
 #if defined(__x86_64__)

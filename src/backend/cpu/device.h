@@ -18,15 +18,20 @@ typedef struct cpu_task {
     int32_t panels_per_piece, row_chunks; // matmul
 } cpu_task;
 
+// Nodes that run side by side, with a barrier behind them.
+typedef struct cpu_group {
+    int32_t first_node, n_pieces;
+    bool alone; // one worker's business: too little to share
+} cpu_group;
+
 // Working memory for the steps of a program; laid out again when another program runs.
 typedef struct cpu_scratch {
     char *memory;
     size_t bytes;
     const mf_program *program; // whose layout this is
     cpu_task *tasks;           // [nodes]
-    int *counters;             // [groups]: the next piece of each group
-    int32_t *first_node;       // [groups + 1]
-    int32_t *n_pieces;         // [groups]
+    cpu_group *groups;         // [nodes]
+    int *counters;             // [threads][nodes]: how many pieces of each group were taken from a worker's stretch
     cpu_tile *tiles;           // [rows]
     float *worker;             // [threads][worker_floats]
     size_t worker_floats;

@@ -1,5 +1,5 @@
-// Running a span of nodes: all workers walk the groups together; inside a group they take pieces from one counter, and one barrier
-// stands between groups.
+// Running a span of nodes: all workers walk the groups together; inside a group each takes the pieces of its stretch and then helps the
+// others, and one barrier stands between groups. Groups with little to do are run by whoever comes last to the barrier.
 #include <string.h>
 
 #include "backend/cpu/device.h"
@@ -55,9 +55,8 @@ static size_t lay_out(const cpu_device *d, const mf_program *p, cpu_scratch *s, 
     s->worker_floats = n.worker_floats;
     size_t pairs = (size_t)s->split_rows * (size_t)n.n_head_kv;
     s->tasks = (cpu_task *)(base + carve(&at, nodes * sizeof *s->tasks));
-    s->counters = (int *)(base + carve(&at, nodes * sizeof *s->counters));
-    s->first_node = (int32_t *)(base + carve(&at, nodes * sizeof *s->first_node));
-    s->n_pieces = (int32_t *)(base + carve(&at, nodes * sizeof *s->n_pieces));
+    s->groups = (cpu_group *)(base + carve(&at, nodes * sizeof *s->groups));
+    s->counters = (int *)(base + carve(&at, threads * nodes * sizeof *s->counters));
     s->tiles = (cpu_tile *)(base + carve(&at, (size_t)p->max_rows * sizeof *s->tiles));
     s->worker = (float *)(base + carve(&at, threads * n.worker_floats * sizeof(float)));
     s->split_state = (float *)(base + carve(&at, pairs * (size_t)s->max_splits * n.state_floats * sizeof(float)));
@@ -81,20 +80,51 @@ bool mf_cpu_reserve(mf_device *device, size_t bytes, mf_error *err) {
     return true;
 }
 
+// Piece i of a group: one of a node's.
+static void run_piece(const cpu_run *run, const cpu_group *group, int32_t i, int worker) {
+    const cpu_task *tasks = run->device->scratch.tasks;
+    int32_t node = group->first_node;
+    while (i >= tasks[node].n_pieces) i -= tasks[node++].n_pieces;
+    mf_cpu_run_piece(run, &run->program->nodes[node], &tasks[node], i, worker);
+}
+
 static void run_group(const cpu_run *run, int32_t group, int worker) {
     const cpu_scratch *s = &run->device->scratch;
-    int32_t node = s->first_node[group], base = 0;
-    for (int32_t i; (i = mf_pool_next(&s->counters[group])) < s->n_pieces[group];) {
-        while (i - base >= s->tasks[node].n_pieces) base += s->tasks[node++].n_pieces;
-        mf_cpu_run_piece(run, &run->program->nodes[node], &s->tasks[node], i - base, worker);
+    const cpu_group *g = &s->groups[group];
+    const size_t stride = (size_t)run->program->n_nodes;
+    for (int i, helped = 0;
+         (i = mf_pool_take(run->device->pool, s->counters + group, stride, g->n_pieces, worker, &helped)) >= 0;) {
+        run_piece(run, g, i, worker);
+    }
+}
+
+// Groups from `first` on that are one worker's business.
+typedef struct alone {
+    const cpu_run *run;
+    int32_t first, end;
+} alone;
+
+static alone alone_from(const cpu_run *run, int32_t first) {
+    alone a = {run, first, first};
+    while (a.end < run->n_groups && run->device->scratch.groups[a.end].alone) a.end++;
+    return a;
+}
+
+static void run_alone(void *arg, int worker) {
+    const alone *a = arg;
+    for (int32_t g = a->first; g < a->end; g++) {
+        const cpu_group *group = &a->run->device->scratch.groups[g];
+        for (int32_t i = 0; i < group->n_pieces; i++) run_piece(a->run, group, i, worker);
     }
 }
 
 static void run_worker(void *arg, int worker) {
     const cpu_run *run = arg;
     for (int32_t g = 0; g < run->n_groups; g++) {
-        if (g > 0) mf_pool_barrier(run->device->pool);
-        run_group(run, g, worker);
+        alone a = alone_from(run, g);
+        g = a.end;
+        if (g > 0) mf_pool_barrier(run->device->pool, run_alone, &a, worker);
+        if (g < run->n_groups) run_group(run, g, worker);
     }
 }
 
@@ -103,13 +133,16 @@ static bool plan_span(cpu_run *run, int32_t first, int32_t count, mf_error *err)
     const mf_node *nodes = run->program->nodes;
     for (int32_t i = first; i < first + count; i++) {
         if (i == first || nodes[i].group != nodes[i - 1].group) {
-            s->first_node[run->n_groups] = i;
-            s->counters[run->n_groups] = 0;
-            s->n_pieces[run->n_groups++] = 0;
+            s->groups[run->n_groups++] = (cpu_group){.first_node = i, .alone = run->step->n_rows == 1};
         }
+        cpu_group *group = &s->groups[run->n_groups - 1];
         s->tasks[i] = (cpu_task){0};
         if (!mf_cpu_plan_node(run, &nodes[i], &s->tasks[i], err)) return false;
-        s->n_pieces[run->n_groups - 1] += s->tasks[i].n_pieces;
+        group->n_pieces += s->tasks[i].n_pieces;
+        if (nodes[i].op == MF_OP_MATMUL || nodes[i].op == MF_OP_ATTENTION) group->alone = false;
+    }
+    for (int w = 0; w < mf_pool_size(run->device->pool); w++) {
+        memset(s->counters + (size_t)w * (size_t)run->program->n_nodes, 0, (size_t)run->n_groups * sizeof *s->counters);
     }
     return true;
 }

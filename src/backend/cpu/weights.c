@@ -16,17 +16,18 @@ size_t mf_cpu_weight_bytes(const mf_device *device, const mf_weight *w) {
 }
 
 typedef struct packing {
+    const mf_pool *pool;
     const mf_weight *w;
     char *out;
     size_t panel_bytes;
-    int next;
+    int *taken; // [workers]
 } packing;
 
+// Workers first write about the panels that they will read: where memory has several nodes, it comes to be near them.
 static void pack_worker(void *arg, int worker) {
-    (void)worker;
     packing *p = arg;
     int n = (int)n_panels(p->w);
-    for (int i; (i = mf_pool_next(&p->next)) < n;)
+    for (int i, helped = 0; (i = mf_pool_take(p->pool, p->taken, 1, n, worker, &helped)) >= 0;)
         mf_panel_pack(p->w->type, p->w->file, p->w->n_in, p->w->n_out, i, p->out + (size_t)i * p->panel_bytes);
 }
 
@@ -39,6 +40,27 @@ static bool prepare_vector(mf_weight *w, bool *mapped_in_use, mf_error *err) {
     return true;
 }
 
+// Makes panels of a matrix of the file.
+static bool pack(cpu_device *d, const mf_weight *w, cpu_matrix *m, mf_error *err) {
+    packing p = {.pool = d->pool, .w = w, .panel_bytes = mf_panel_bytes(w->type, w->n_in)};
+    const size_t bytes = (size_t)n_panels(w) * p.panel_bytes;
+    p.out = mf_cpu_alloc(&d->device, bytes);
+    if (!p.out) return mf_fail_memory(err, bytes, w->name);
+    const size_t workers = (size_t)mf_pool_size(d->pool);
+    p.taken = mf_alloc(workers, sizeof *p.taken);
+    if (!p.taken) {
+        mf_cpu_release(&d->device, p.out, bytes);
+        return mf_fail_memory(err, workers * sizeof *p.taken, w->name);
+    }
+    mf_pool_run(d->pool, pack_worker, &p);
+    free(p.taken);
+    m->matrix.data = p.out;
+    m->matrix.stride = p.panel_bytes;
+    m->owned_bytes = bytes;
+    m->panels = true;
+    return true;
+}
+
 bool mf_cpu_weight_prepare(mf_device *device, mf_weight *w, bool *mapped_in_use, mf_error *err) {
     cpu_device *d = (cpu_device *)device;
     if (w->uses & MF_USE_VECTOR) return prepare_vector(w, mapped_in_use, err);
@@ -48,21 +70,11 @@ bool mf_cpu_weight_prepare(mf_device *device, mf_weight *w, bool *mapped_in_use,
     size_t row_bytes = 0;
     mf_type_row_bytes(w->type, (uint64_t)w->n_in, &row_bytes);
     m->matrix = (mf_matrix){w->type, w->n_in, w->n_out, w->file, row_bytes};
-    *mapped_in_use = true;
-    if (repacks(d, w)) {
-        packing p = {.w = w, .panel_bytes = mf_panel_bytes(w->type, w->n_in)};
-        m->owned_bytes = (size_t)n_panels(w) * p.panel_bytes;
-        p.out = mf_cpu_alloc(device, m->owned_bytes);
-        if (!p.out) {
-            free(m);
-            return mf_fail_memory(err, (size_t)n_panels(w) * p.panel_bytes, w->name);
-        }
-        mf_pool_run(d->pool, pack_worker, &p);
-        m->matrix.data = p.out;
-        m->matrix.stride = p.panel_bytes;
-        m->panels = true;
-        *mapped_in_use = false;
+    if (repacks(d, w) && !pack(d, w, m, err)) {
+        free(m);
+        return false;
     }
+    *mapped_in_use = !m->panels;
     w->prepared = m;
     return true;
 }
