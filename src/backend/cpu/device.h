@@ -40,10 +40,13 @@ typedef struct cpu_scratch {
     int32_t max_splits, split_rows, n_head_kv;
 } cpu_scratch;
 
+typedef struct cpu_region cpu_region;
+
 typedef struct cpu_device {
     mf_device device;
     const mf_kernels *k;
     mf_pool *pool;
+    cpu_region *regions; // of matrices
     char description[96];
     cpu_scratch scratch;
 } cpu_device;
@@ -51,8 +54,7 @@ typedef struct cpu_device {
 // What weight_prepare makes of a matrix.
 typedef struct cpu_matrix {
     mf_matrix matrix;
-    size_t owned_bytes; // of matrix.data; 0 when it is the file's
-    bool panels;
+    bool panels; // matrix.data is the store's, not the file's
 } cpu_matrix;
 
 // One step's run over a span of nodes.
@@ -74,6 +76,10 @@ size_t mf_cpu_weight_bytes(const mf_device *device, const mf_weight *weight);
 bool mf_cpu_weight_prepare(mf_device *device, mf_weight *weight, bool *mapped_in_use, mf_error *err);
 void mf_cpu_weight_release(mf_device *device, mf_weight *weight);
 void mf_cpu_weight_row(const mf_weight *weight, int64_t row, float *out);
+
+// store.c: memory for matrices, NULL when there is none. The last matrix that is released from a region gives it back to the system.
+void *mf_cpu_store_alloc(cpu_device *device, size_t bytes);
+void mf_cpu_store_release(cpu_device *device, void *matrix);
 
 // exec.c
 size_t mf_cpu_scratch_bytes(const mf_device *device, const mf_program *program);

@@ -44,19 +44,18 @@ static bool prepare_vector(mf_weight *w, bool *mapped_in_use, mf_error *err) {
 static bool pack(cpu_device *d, const mf_weight *w, cpu_matrix *m, mf_error *err) {
     packing p = {.pool = d->pool, .w = w, .panel_bytes = mf_panel_bytes(w->type, w->n_in)};
     const size_t bytes = (size_t)n_panels(w) * p.panel_bytes;
-    p.out = mf_cpu_alloc(&d->device, bytes);
+    p.out = mf_cpu_store_alloc(d, bytes);
     if (!p.out) return mf_fail_memory(err, bytes, w->name);
     const size_t workers = (size_t)mf_pool_size(d->pool);
     p.taken = mf_alloc(workers, sizeof *p.taken);
     if (!p.taken) {
-        mf_cpu_release(&d->device, p.out, bytes);
+        mf_cpu_store_release(d, p.out);
         return mf_fail_memory(err, workers * sizeof *p.taken, w->name);
     }
     mf_pool_run(d->pool, pack_worker, &p);
     free(p.taken);
     m->matrix.data = p.out;
     m->matrix.stride = p.panel_bytes;
-    m->owned_bytes = bytes;
     m->panels = true;
     return true;
 }
@@ -83,7 +82,7 @@ void mf_cpu_weight_release(mf_device *device, mf_weight *w) {
     if (!w->prepared) return;
     if (!(w->uses & MF_USE_VECTOR)) {
         cpu_matrix *m = w->prepared;
-        if (m->owned_bytes) mf_cpu_release(device, (void *)m->matrix.data, m->owned_bytes);
+        if (m->panels) mf_cpu_store_release((cpu_device *)device, (void *)m->matrix.data);
     }
     free(w->prepared);
     w->prepared = NULL;
