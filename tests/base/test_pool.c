@@ -126,7 +126,7 @@ static void take_stretch(void *arg, int worker) {
     if (worker == j->counter) usleep(5000); // the others take its pieces
     for (int i, helped = 0; (i = mf_pool_take(j->pool, j->taken, 3, j->size, worker, &helped)) >= 0; before = i) {
         __atomic_fetch_add(&j->piece_seen[i], 1, __ATOMIC_RELAXED);
-        if (helped == 0 && before >= 0 && i != before + 1) __atomic_store_n(&j->bad, 1, __ATOMIC_RELAXED);
+        if (helped == 0 && i <= before) __atomic_store_n(&j->bad, 1, __ATOMIC_RELAXED);
     }
 }
 
