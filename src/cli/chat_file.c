@@ -13,10 +13,8 @@
 
 static void write_message(mf_json_writer *w, const mf_chat_entry *e) {
     mf_json_begin(w, '{');
-    mf_json_key(w, "role");
-    mf_json_string(w, mf_str_of(e->role));
-    mf_json_key(w, "content");
-    mf_json_string(w, mf_str_of(e->content));
+    mf_json_add_text(w, "role", e->role);
+    mf_json_add_text(w, "content", e->content);
     if (e->left) {
         mf_json_key(w, "left");
         mf_json_bool(w, true);
@@ -28,14 +26,10 @@ bool mf_chat_save(const mf_chat *c, const char *path, mf_error *err) {
     mf_buf text = {0};
     mf_json_writer w = {.out = &text, .indent = 2};
     mf_json_begin(&w, '{');
-    mf_json_key(&w, "minfer_session");
-    mf_json_int(&w, FORMAT_VERSION);
-    mf_json_key(&w, "model");
-    mf_json_string(&w, mf_str_of(c->loaded.path));
-    mf_json_key(&w, "seed");
-    mf_json_int(&w, (int64_t)c->conversation.params.seed);
-    mf_json_key(&w, "regenerated");
-    mf_json_int(&w, (int64_t)c->conversation.seed_step);
+    mf_json_add_int(&w, "minfer_session", FORMAT_VERSION);
+    mf_json_add_text(&w, "model", c->loaded.path);
+    mf_json_add_int(&w, "seed", (int64_t)c->conversation.params.seed);
+    mf_json_add_int(&w, "regenerated", (int64_t)c->conversation.seed_step);
     mf_json_key(&w, "messages");
     mf_json_begin(&w, '[');
     for (size_t i = 0; i < c->conversation.entries.len; i++) write_message(&w, &c->conversation.entries.data[i]);

@@ -119,8 +119,7 @@ static void print_text(const mf_session_info *i, mf_buf *out) {
 static void json_hex(mf_json_writer *w, const char *key, uint64_t value) {
     char text[17];
     snprintf(text, sizeof text, "%016" PRIx64, value);
-    mf_json_key(w, key);
-    mf_json_string(w, mf_str_of(text));
+    mf_json_add_text(w, key, text);
 }
 
 static void print_json(const mf_session_info *i, mf_buf *out) {
@@ -129,8 +128,7 @@ static void print_json(const mf_session_info *i, mf_buf *out) {
     json_hex(&w, "fingerprint", i->fingerprint);
     json_hex(&w, "rope", i->rope);
     mf_json_add_int(&w, "arithmetic", i->arithmetic);
-    mf_json_key(&w, "cell_type");
-    mf_json_string(&w, mf_str_of(mf_type_name((mf_type)i->cell_type)));
+    mf_json_add_text(&w, "cell_type", mf_type_name((mf_type)i->cell_type));
     mf_json_add_int(&w, "n_layer", i->n_layer);
     mf_json_add_int(&w, "n_head_kv", i->n_head_kv);
     mf_json_add_int(&w, "head_dim", i->head_dim);

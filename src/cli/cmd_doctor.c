@@ -146,10 +146,8 @@ static void print_json(const facts *f, mf_buf *out) {
     mf_json_add_int(&w, "threads", f->threads);
     mf_json_add_int(&w, "default_threads", f->default_threads);
     mf_json_add_int(&w, "processors", f->online);
-    mf_json_key(&w, "read_bytes_per_second");
-    mf_json_real(&w, f->limits.read_bytes_per_second);
-    mf_json_key(&w, "int8_macs_per_second");
-    mf_json_real(&w, f->limits.int8_macs_per_second);
+    mf_json_add_real(&w, "read_bytes_per_second", f->limits.read_bytes_per_second);
+    mf_json_add_real(&w, "int8_macs_per_second", f->limits.int8_macs_per_second);
     mf_json_add_int(&w, "memory", (int64_t)f->memory);
     mf_json_add_int(&w, "memory_available", (int64_t)f->available);
     mf_json_key(&w, "backends");

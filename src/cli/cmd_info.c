@@ -122,8 +122,7 @@ static void json_tensors(const facts *f, mf_json_writer *w) {
         mf_json_begin(w, '{');
         mf_json_key(w, "name");
         mf_json_string(w, t->name);
-        mf_json_key(w, "type");
-        mf_json_string(w, mf_str_of(mf_type_name(t->type)));
+        mf_json_add_text(w, "type", mf_type_name(t->type));
         mf_json_key(w, "shape");
         mf_json_begin(w, '[');
         for (uint32_t d = 0; d < t->n_dims; d++) mf_json_int(w, (int64_t)t->ne[d]);
@@ -173,8 +172,7 @@ static void print_json(const facts *f, mf_buf *out) {
     const mf_gguf *file = f->loaded.file;
     mf_json_writer w = {.out = out, .indent = 1};
     mf_json_begin(&w, '{');
-    mf_json_key(&w, "file");
-    mf_json_string(&w, mf_str_of(f->loaded.path));
+    mf_json_add_text(&w, "file", f->loaded.path);
     mf_json_add_int(&w, "version", mf_gguf_version(file));
     mf_json_add_int(&w, "bytes", mf_gguf_file_size(file));
     mf_json_add_int(&w, "parts", mf_gguf_n_parts(file));

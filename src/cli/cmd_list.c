@@ -63,10 +63,8 @@ static void json_row(mf_json_writer *w, const mf_cached_model *m) {
     if (r.refusal.code) {
         mf_json_add_text(w, "refusal", r.refusal.text);
     } else {
-        mf_json_key(w, "bytes");
-        mf_json_int(w, (int64_t)r.bytes);
-        mf_json_key(w, "parameters");
-        mf_json_int(w, (int64_t)r.parameters);
+        mf_json_add_int(w, "bytes", (int64_t)r.bytes);
+        mf_json_add_int(w, "parameters", (int64_t)r.parameters);
         mf_json_add_text(w, "type", r.type);
         mf_json_add_text(w, "architecture", r.architecture);
     }

@@ -74,12 +74,10 @@ static void add_token_text(const job *j, int32_t id, mf_buf *out) {
 static void json_token(const job *j, mf_json_writer *w, const mf_logprob_entry *e) {
     mf_buf piece = {0};
     add_token_text(j, e->id, &piece);
-    mf_json_key(w, "id");
-    mf_json_int(w, e->id);
+    mf_json_add_int(w, "id", e->id);
     mf_json_key(w, "token");
     mf_piece_json((mf_str){piece.data, piece.len}, w);
-    mf_json_key(w, "logprob");
-    mf_json_real(w, (double)e->logprob);
+    mf_json_add_real(w, "logprob", (double)e->logprob);
     free(piece.data);
 }
 
@@ -115,14 +113,9 @@ static void print_json(job *j) {
     mf_json_begin(&w, '[');
     for (size_t i = 0; i < a->ids.len; i++) mf_json_int(&w, a->ids.data[i]);
     mf_json_end(&w, ']');
-    mf_json_key(&w, "finish_reason");
-    mf_json_string(&w, mf_str_of(a->finish));
-    if (a->stream.stopped_by) {
-        mf_json_key(&w, "stop");
-        mf_json_string(&w, mf_str_of(a->stream.stopped_by));
-    }
-    mf_json_key(&w, "model");
-    mf_json_string(&w, mf_str_of(j->loaded.path));
+    mf_json_add_text(&w, "finish_reason", a->finish);
+    if (a->stream.stopped_by) mf_json_add_text(&w, "stop", a->stream.stopped_by);
+    mf_json_add_text(&w, "model", j->loaded.path);
     mf_json_add_int(&w, "seed", (int64_t)j->sampling.params.seed);
     mf_json_add_int(&w, "prompt_tokens", a->n_prompt);
     mf_json_add_int(&w, "completion_tokens", a->n_generated);

@@ -84,10 +84,8 @@ void mf_info_value_json(const mf_gguf_value *v, mf_json_writer *w) {
         return;
     }
     mf_json_begin(w, '{');
-    mf_json_key(w, "item");
-    mf_json_string(w, mf_str_of(kind_names[v->item]));
-    mf_json_key(w, "count");
-    mf_json_int(w, (int64_t)v->count);
+    mf_json_add_text(w, "item", kind_names[v->item]);
+    mf_json_add_int(w, "count", (int64_t)v->count);
     mf_json_key(w, "first");
     mf_json_begin(w, '[');
     for (uint64_t i = 0; v->item != MF_GGUF_ARRAY && i < v->count && i < FIRST_ITEMS; i++)
