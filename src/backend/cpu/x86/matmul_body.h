@@ -1,4 +1,4 @@
-// The quantized matmuls of the x86 rows. One or two rows of activations stream the panels and unpack in registers; more rows unpack a
+// The quantized matmuls of the x86 rows. A few rows of activations stream the panels and unpack in registers; more rows unpack a
 // piece of a panel into the first-level cache once and go over it in groups of rows. Both walk the blocks of a row in the same order
 // with the same steps, so a row's result does not depend on its neighbours.
 //
@@ -215,7 +215,7 @@ MF_INLINE void piece_256(mf_type t, const job *c, const uint8_t *panel, int32_t 
     }
 }
 
-// ---- One or two rows: streaming ------------------------------------------------------------------------------------------
+// ---- A few rows: streaming -----------------------------------------------------------------------------------------------
 
 // A part of block b, as `at` says, for n rows of activations: its sums to out[row].
 MF_INLINE void stream_block_32(mf_type t, const block32 *at, int64_t b, int part, const mf_act32 *a, int n, fvec d, fvec m,
