@@ -72,6 +72,11 @@ MF_INLINE vec start_256(mf_type t, const mf_act256 *a, int64_t b, int run) {
 MF_INLINE vec add_pairs(vec sum, vec w, vec x) { return add_ints(sum, mul_pairs(w, x)); }
 
 MF_INLINE vec add_products(mf_type t, bool cached, vec sum, vec w, vec x) {
+    if (!is_wide(t) && !cached) { // as one piece: gcc would copy the sums of several rows about
+        vec products;
+        __asm__("vpmaddubsw %2, %3, %1\n\tvpaddw %1, %0, %0" : "+x"(sum), "=&x"(products) : "x"(x), "x"(w));
+        return sum;
+    }
     if (!is_wide(t)) {
         sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(w, x));
     } else if (cached) {
@@ -100,8 +105,10 @@ typedef struct wide_act {
     vec pairs[GROUP][PIECE / 32][2];
 } wide_act;
 
-MF_INLINE void rows_32(mf_type t, const tile32 *tile, int n_blocks, int64_t b0, const mf_act32 *a, int n,
-                       float (*acc)[MF_PANEL], ahead *next) {
+MF_INLINE ahead rows_32(mf_type t, const tile32 *tile, int n_blocks, int64_t b0, const mf_act32 *a, int n,
+                        float (*acc)[MF_PANEL], ahead next) {
+    fvec out[GROUP][PARTS];
+    load_rows(acc, n, out);
     wide_act wide;
     for (int b = 0; is_wide(t) && b < n_blocks; b++) {
         MF_UNROLL
@@ -112,7 +119,7 @@ MF_INLINE void rows_32(mf_type t, const tile32 *tile, int n_blocks, int64_t b0, 
         }
     }
     for (int b = 0; b < n_blocks; b++) {
-        read_ahead(next);
+        read_ahead(&next);
         vec sum[GROUP][PARTS];
         const int8_t *q[GROUP];
         MF_UNROLL
@@ -121,8 +128,10 @@ MF_INLINE void rows_32(mf_type t, const tile32 *tile, int n_blocks, int64_t b0, 
             sum[r][0] = sum[r][1] = start_32(t, &a[r], b0 + b);
         }
         add_words(t, tile->words[b], is_wide(t) ? 16 : 8, q, n, sum);
-        finish_rows_32(t, tile, b, b0, a, n, sum, acc);
+        finish_rows_32(t, tile, b, b0, a, n, sum, out);
     }
+    keep_rows(acc, n, out);
+    return next;
 }
 
 #define CHAINS 10

@@ -14,8 +14,8 @@
 //
 // and defines below it
 //
-//   void rows_32(t, tile, n_blocks, b0, a, n, acc, next)   n rows of activations times the blocks of a tile, the first of which is b0,
-//                                                          with a read_ahead(next) for each
+//   ahead rows_32(t, tile, n_blocks, b0, a, n, acc, next)   n rows of activations times the blocks of a tile, the first of which is b0,
+//                                                           with a read_ahead(&next) for each; next as it is then
 #ifndef MF_BACKEND_CPU_X86_MATMUL_BODY_H
 #define MF_BACKEND_CPU_X86_MATMUL_BODY_H
 
@@ -34,24 +34,22 @@ MF_INLINE fvec finish_32(mf_type t, const mf_act32 *a, int64_t b, vec sum, fvec 
 
 // ---- Many rows: a piece of a panel in the cache --------------------------------------------------------------------------
 
-// The next piece on its way into the cache: some lines with each block of the piece at work, so that memory is read all the while.
+// The next piece on its way into the cache: a share of it with each block of the piece at work, so that memory is read all the while.
 typedef struct ahead {
-    const uint8_t *at, *end;
-    int lines; // with each block
+    const uint8_t *at;
+    int step; // bytes with each block
 } ahead;
 
 // Of what follows `done` values of a panel, for n_blocks blocks of each of n_groups groups of rows.
 MF_INLINE ahead ahead_of(mf_type t, const uint8_t *panel, int64_t done, int n_blocks, int n_groups) {
     const mf_panel_shape s = mf_panel_shape_of(t);
-    const uint8_t *from = panel + done / s.block_len * (s.head + s.body);
-    const int bytes = panel_bytes_of(t, PIECE), blocks = n_blocks * n_groups;
-    return (ahead){from, from + bytes, (bytes / 64 + blocks) / blocks};
+    const int blocks = n_blocks * n_groups;
+    return (ahead){panel + done / s.block_len * (s.head + s.body), (panel_bytes_of(t, PIECE) + blocks - 1) / blocks};
 }
 
 MF_INLINE void read_ahead(ahead *next) {
-    for (int i = 0; i < next->lines && next->at < next->end; i++, next->at += 64) {
-        _mm_prefetch((const char *)next->at, _MM_HINT_T0);
-    }
+    for (int i = 0; i < next->step; i += 64) _mm_prefetch((const char *)next->at + i, _MM_HINT_T0);
+    next->at += next->step;
 }
 
 typedef struct tile32 {
@@ -83,34 +81,42 @@ MF_INLINE void add_words(mf_type t, const uint8_t *words, int n_words, const int
     }
 }
 
-MF_INLINE void rows_32(mf_type t, const tile32 *tile, int n_blocks, int64_t b0, const mf_act32 *a, int n,
-                       float (*acc)[MF_PANEL], ahead *next);
+// A group's outputs while it passes a tile: as values, which need not be in memory after each block.
+MF_INLINE void load_rows(float (*acc)[MF_PANEL], int n, fvec (*out)[PARTS]) {
+    MF_UNROLL
+    for (int i = 0; i < n * PARTS; i++) out[i / PARTS][i % PARTS] = load_floats(acc[i / PARTS], i % PARTS);
+}
+
+MF_INLINE void keep_rows(float (*acc)[MF_PANEL], int n, fvec (*out)[PARTS]) {
+    MF_UNROLL
+    for (int i = 0; i < n * PARTS; i++) store_floats(acc[i / PARTS], i % PARTS, out[i / PARTS][i % PARTS]);
+}
+
+MF_INLINE ahead rows_32(mf_type t, const tile32 *tile, int n_blocks, int64_t b0, const mf_act32 *a, int n,
+                        float (*acc)[MF_PANEL], ahead next);
 
 // The end of rows_32's steps for one of the blocks.
 MF_INLINE void finish_rows_32(mf_type t, const tile32 *tile, int b, int64_t b0, const mf_act32 *a, int n, vec (*sum)[PARTS],
-                              float (*acc)[MF_PANEL]) {
+                              fvec (*out)[PARTS]) {
     MF_UNROLL
-    for (int r = 0; r < n; r++) {
-        fvec out[PARTS];
-        MF_UNROLL
-        for (int p = 0; p < PARTS; p++) {
-            out[p] = finish_32(t, &a[r], b0 + b, sum[r][p], tile->d[b][p], tile->m[b][p], load_floats(acc[r], p));
-        }
-        MF_UNROLL
-        for (int p = 0; p < PARTS; p++) store_floats(acc[r], p, out[p]);
+    for (int i = 0; i < n * PARTS; i++) {
+        const int r = i / PARTS, p = i % PARTS;
+        out[r][p] = finish_32(t, &a[r], b0 + b, sum[r][p], tile->d[b][p], tile->m[b][p], out[r][p]);
     }
 }
 
-MF_INLINE void rows_256(mf_type t, const tile256 *tile, int n_blocks, int64_t b0, const mf_act256 *a, int n,
-                        float (*acc)[MF_PANEL], ahead *next) {
+MF_INLINE ahead rows_256(mf_type t, const tile256 *tile, int n_blocks, int64_t b0, const mf_act256 *a, int n,
+                         float (*acc)[MF_PANEL], ahead next) {
     const int run = run_words(t);
+    fvec out[GROUP][PARTS];
+    load_rows(acc, n, out);
     for (int b = 0; b < n_blocks; b++) {
         const scales256 *s = &tile->scales[b];
         vec total[GROUP][PARTS];
         MF_UNROLL
         for (int i = 0; i < n * PARTS; i++) total[i / PARTS][i % PARTS] = vec_zero();
         for (int j = 0; j < 64 / run; j++) {
-            read_ahead(next);
+            read_ahead(&next);
             vec sum[GROUP][PARTS];
             const int8_t *q[GROUP];
             MF_UNROLL
@@ -127,16 +133,13 @@ MF_INLINE void rows_256(mf_type t, const tile256 *tile, int n_blocks, int64_t b0
             }
         }
         MF_UNROLL
-        for (int r = 0; r < n; r++) {
-            fvec out[PARTS];
-            MF_UNROLL
-            for (int p = 0; p < PARTS; p++) {
-                out[p] = finish_256(t, &a[r], b0 + b, total[r][p], s, p, load_floats(acc[r], p));
-            }
-            MF_UNROLL
-            for (int p = 0; p < PARTS; p++) store_floats(acc[r], p, out[p]);
+        for (int i = 0; i < n * PARTS; i++) {
+            const int r = i / PARTS, p = i % PARTS;
+            out[r][p] = finish_256(t, &a[r], b0 + b, total[r][p], s, p, out[r][p]);
         }
     }
+    keep_rows(acc, n, out);
+    return next;
 }
 
 MF_INLINE void unpack_32(mf_type t, const uint8_t *panel, int64_t b0, int n_blocks, tile32 *tile) {
@@ -190,9 +193,9 @@ MF_INLINE void piece_32(mf_type t, const job *c, const uint8_t *panel, int32_t r
             mf_act32 a[GROUP];
             n = group_of(n_rows - r);
             for (int i = 0; i < n; i++) a[i] = mf_act32_of(act_row(c, row0 + r, i, n_rows - r), n_in);
-            if (GROUP == 8 && n == 8) rows_32(t, &tile, n_blocks, b0, a, GROUP, acc + r, &next);
-            if (n == 4) rows_32(t, &tile, n_blocks, b0, a, 4, acc + r, &next);
-            if (n == 2) rows_32(t, &tile, n_blocks, b0, a, 2, acc + r, &next);
+            if (GROUP == 8 && n == 8) next = rows_32(t, &tile, n_blocks, b0, a, GROUP, acc + r, next);
+            if (n == 4) next = rows_32(t, &tile, n_blocks, b0, a, 4, acc + r, next);
+            if (n == 2) next = rows_32(t, &tile, n_blocks, b0, a, 2, acc + r, next);
         }
     }
 }
@@ -208,18 +211,18 @@ MF_INLINE void piece_256(mf_type t, const job *c, const uint8_t *panel, int32_t 
             mf_act256 a[GROUP];
             n = group_of(n_rows - r);
             for (int i = 0; i < n; i++) a[i] = mf_act256_of(act_row(c, row0 + r, i, n_rows - r), n_in);
-            if (GROUP == 8 && n == 8) rows_256(t, &tile, n_blocks, b0, a, GROUP, acc + r, &next);
-            if (n == 4) rows_256(t, &tile, n_blocks, b0, a, 4, acc + r, &next);
-            if (n == 2) rows_256(t, &tile, n_blocks, b0, a, 2, acc + r, &next);
+            if (GROUP == 8 && n == 8) next = rows_256(t, &tile, n_blocks, b0, a, GROUP, acc + r, next);
+            if (n == 4) next = rows_256(t, &tile, n_blocks, b0, a, 4, acc + r, next);
+            if (n == 2) next = rows_256(t, &tile, n_blocks, b0, a, 2, acc + r, next);
         }
     }
 }
 
 // ---- A few rows: streaming -----------------------------------------------------------------------------------------------
 
-// A part of block b, as `at` says, for n rows of activations: its sums to out[row].
+// A part of block b, as `at` says, for n rows of activations: its sums to acc[row].
 MF_INLINE void stream_block_32(mf_type t, const block32 *at, int64_t b, int part, const mf_act32 *a, int n, fvec d, fvec m,
-                               fvec *out) {
+                               float (*acc)[MF_PANEL]) {
     vec sum[STREAM_ROWS];
     MF_UNROLL
     for (int r = 0; r < n; r++) sum[r] = start_32(t, &a[r], b);
@@ -237,7 +240,9 @@ MF_INLINE void stream_block_32(mf_type t, const block32 *at, int64_t b, int part
         }
     }
     MF_UNROLL
-    for (int r = 0; r < n; r++) out[r] = finish_32(t, &a[r], b, sum[r], d, m, out[r]);
+    for (int r = 0; r < n; r++) {
+        store_floats(acc[r], part, finish_32(t, &a[r], b, sum[r], d, m, load_floats(acc[r], part)));
+    }
 }
 
 // n rows, of which the first n_real are there.
@@ -245,12 +250,11 @@ MF_INLINE void stream_32(mf_type t, const job *c, const uint8_t *panel, int32_t 
                          float (*acc)[MF_PANEL]) {
     const int64_t n_in = c->w->n_in;
     mf_act32 a[STREAM_ROWS];
-    fvec out[PARTS][STREAM_ROWS];
     MF_UNROLL
     for (int r = 0; r < n; r++) {
         a[r] = mf_act32_of(act_row(c, row, r, n_real), n_in);
         MF_UNROLL
-        for (int p = 0; p < PARTS; p++) out[p][r] = fvec_zero();
+        for (int p = 0; p < PARTS; p++) store_floats(acc[r], p, fvec_zero());
     }
     for (int64_t b = 0; b < n_in / 32; b++) {
         const block32 at = block32_at(t, panel, b);
@@ -259,10 +263,8 @@ MF_INLINE void stream_32(mf_type t, const job *c, const uint8_t *panel, int32_t 
         fvec d[PARTS], m[PARTS];
         block32_scales(t, &at, d, m);
         MF_UNROLL
-        for (int p = 0; p < PARTS; p++) stream_block_32(t, &at, b, p, a, n, d[p], m[p], out[p]);
+        for (int p = 0; p < PARTS; p++) stream_block_32(t, &at, b, p, a, n, d[p], m[p], acc);
     }
-    MF_UNROLL
-    for (int i = 0; i < n * PARTS; i++) store_floats(acc[i / PARTS], i % PARTS, out[i % PARTS][i / PARTS]);
 }
 
 // Steps first to first + run of super-block b for n rows, the parts from part0 on: words_a_step sub-blocks at once, added to

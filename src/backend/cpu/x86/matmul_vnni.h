@@ -75,10 +75,12 @@ MF_INLINE vec whole_sum(mf_type t, const mf_act32 *a, int64_t b, vec sum) {
 
 #include "backend/cpu/x86/matmul_body.h"
 
-MF_INLINE void rows_32(mf_type t, const tile32 *tile, int n_blocks, int64_t b0, const mf_act32 *a, int n,
-                       float (*acc)[MF_PANEL], ahead *next) {
+MF_INLINE ahead rows_32(mf_type t, const tile32 *tile, int n_blocks, int64_t b0, const mf_act32 *a, int n,
+                        float (*acc)[MF_PANEL], ahead next) {
+    fvec out[GROUP][PARTS];
+    load_rows(acc, n, out);
     for (int b = 0; b < n_blocks; b++) {
-        read_ahead(next);
+        read_ahead(&next);
         vec sum[GROUP][PARTS];
         const int8_t *q[GROUP];
         MF_UNROLL
@@ -88,8 +90,10 @@ MF_INLINE void rows_32(mf_type t, const tile32 *tile, int n_blocks, int64_t b0, 
             for (int p = 0; p < PARTS; p++) sum[r][p] = start_32(t, &a[r], b0 + b);
         }
         add_words(t, tile->words[b], 8, q, n, sum);
-        finish_rows_32(t, tile, b, b0, a, n, sum, acc);
+        finish_rows_32(t, tile, b, b0, a, n, sum, out);
     }
+    keep_rows(acc, n, out);
+    return next;
 }
 
 static uint64_t int8_peak(uint64_t rounds, uint32_t *sink) {
