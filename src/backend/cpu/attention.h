@@ -34,7 +34,7 @@ typedef struct mf_attention_layout {
     size_t score;         // [queries][MF_SCORE_STRIDE]: scores, then p
     size_t result;        // [queries][result_stride]: o of a split
     size_t largest, sum;  // [queries]: m and l of a split
-    size_t cells;         // [64][result_stride]: K or V as floats
+    size_t cells;         // [65][result_stride]: K or V as floats
     size_t scales;        // [head_dim / 32][64]: the scales of a block's K or V as floats
     size_t total;
 } mf_attention_layout;
@@ -50,7 +50,7 @@ static inline mf_attention_layout mf_attention_layout_of(size_t queries, int32_t
     l.largest = l.result + queries * l.result_stride;
     l.sum = l.largest + mf_whole_lanes(queries);
     l.cells = l.sum + mf_whole_lanes(queries);
-    l.scales = l.cells + MF_KV_BLOCK * l.result_stride;
+    l.scales = l.cells + (MF_KV_BLOCK + 1) * l.result_stride;
     l.total = l.scales + MF_KV_BLOCK * ((size_t)head_dim / MF_KV_GROUP);
     return l;
 }

@@ -256,51 +256,46 @@ static void exponentials(const attention_work *w, int32_t q, mf_cell_range range
     w->sum[q] = lanes_fold_sum(sum);
 }
 
-// `columns` columns of 16 channels of a block's V, number 0 of its cells standing at v->at.
-typedef struct values {
-    sixteens v;
-    mf_cell_range block;
-    int32_t columns;
-    size_t channel; // of the first column
-} values;
-
-// Cells of the block into the results of n <= LANES_BLOCK query vectors from q.
-static void weigh(const attention_work *w, int32_t q, int32_t n, mf_cell_range cells, const values *from) {
+// Cells of a block whose V is at `block_v` into the results of n <= LANES_BLOCK query vectors from q.
+static void weigh(const attention_work *w, int32_t q, int32_t n, mf_cell_range cells, const sixteens *block_v) {
     if (cells.begin >= cells.end) return;
-    sixteens v = from->v;
-    int32_t skip = cells.begin - from->block.begin;
+    sixteens v = *block_v;
+    int32_t skip = cells.begin % MF_KV_BLOCK;
     v.at = (const uint8_t *)v.at + (size_t)skip * v.step * (v.form == FLOATS ? 4 : v.form == HALVES ? 2 : 1);
     if (v.form == BYTES_OF_V) v.scale += skip;
-    accumulate(n, &v, from->columns, cells.end - cells.begin, w->score + (size_t)q * MF_SCORE_STRIDE + cells.begin,
-               MF_SCORE_STRIDE, w->result + (size_t)q * w->result_stride + from->channel, w->result_stride, true);
+    accumulate(n, &v, (int32_t)(w->result_stride / MF_LANES), cells.end - cells.begin,
+               w->score + (size_t)q * MF_SCORE_STRIDE + cells.begin, MF_SCORE_STRIDE,
+               w->result + (size_t)q * w->result_stride, w->result_stride, true);
 }
 
 // What single rows of the query vectors [q, q + n) see of the cells `part`, one vector after the other.
-static void weigh_singly(const attention_work *w, int32_t q, int32_t n, mf_cell_range part, const values *from) {
-    for (int32_t i = q; part.begin < part.end && i < q + n; i++) weigh(w, i, 1, both(range_of(w, i), part), from);
+static void weigh_singly(const attention_work *w, int32_t q, int32_t n, mf_cell_range part, const sixteens *v) {
+    for (int32_t i = q; part.begin < part.end && i < q + n; i++) weigh(w, i, 1, both(range_of(w, i), part), v);
 }
 
-// The cells of a block into the results of n query vectors from q: each sees its own cells only. What all see is done together,
-// what is before and behind it singly.
-static void weigh_block(const attention_work *w, int32_t q, int32_t n, const values *from) {
-    mf_cell_range all = from->block;
+// A block of cells into the results of n query vectors from q: each sees its own cells only. What all see is done together, what is
+// before and behind it singly.
+static void weigh_block(const attention_work *w, int32_t q, int32_t n, mf_cell_range block, const sixteens *v) {
+    mf_cell_range all = block;
     for (int32_t r = q / w->p->n_group, last = (q + n - 1) / w->p->n_group; r <= last; r++) all = both(all, w->range[r]);
-    if (all.begin >= all.end) all = (mf_cell_range){from->block.end, from->block.end};
-    weigh_singly(w, q, n, (mf_cell_range){from->block.begin, all.begin}, from);
-    weigh(w, q, n, all, from);
-    weigh_singly(w, q, n, (mf_cell_range){all.end, from->block.end}, from);
+    if (all.begin >= all.end) all = (mf_cell_range){block.end, block.end};
+    weigh_singly(w, q, n, (mf_cell_range){block.begin, all.begin}, v);
+    weigh(w, q, n, all, v);
+    weigh_singly(w, q, n, (mf_cell_range){all.end, block.end}, v);
 }
 
-// Cells [first, first + n) of a block's V as [columns of 16 channels][64 cells][16].
+// Columns of 16 channels as floats are as far apart as this: not a power of two, so that they do not meet in one cache set.
+#define COLUMN_STRIDE ((MF_KV_BLOCK + 1) * MF_LANES)
+
+// Cells [first, first + n) of a block's V as [columns][64 cells][16].
 LANES_INLINE void load_v_form(const attention_work *w, const sixteens *v, cell_form form, int32_t first, int32_t n) {
     int32_t head_dim = w->head_dim, whole = head_dim / MF_LANES * MF_LANES;
     for (int32_t c = first; c < first + n; c++) {
         size_t cell = (size_t)c * (size_t)head_dim;
         float *to = w->cells + c * MF_LANES;
-        for (int32_t d = 0; d < whole; d += MF_LANES)
-            lanes_store(to + d * MF_KV_BLOCK, load_sixteen(v, cell + (size_t)d, form, d / MF_LANES, c));
+        for (int32_t d = 0; d < whole; d += MF_LANES, to += COLUMN_STRIDE)
+            lanes_store(to, load_sixteen(v, cell + (size_t)d, form, d / MF_LANES, c));
         if (whole == head_dim) continue;
-        to += whole * MF_KV_BLOCK;
         if (form == HALVES) {
             uint16_t rest[MF_LANES] = {0};
             memcpy(rest, (const uint16_t *)v->at + cell + whole, (size_t)(head_dim - whole) * sizeof *rest);
@@ -320,32 +315,21 @@ static void load_v(const attention_work *w, const sixteens *v, int32_t first, in
         load_v_form(w, v, BYTES_OF_V, first, n);
 }
 
-static void weigh_queries(const attention_work *w, mf_cell_range queries, const values *from) {
-    for (int32_t i = 0; i < passes_for(queries.end - queries.begin); i++) {
-        int32_t q = pass_begin(queries, i);
-        weigh_block(w, q, pass_begin(queries, i + 1) - q, from);
-    }
-}
-
 static void results(const attention_work *w, int32_t split) {
-    int32_t columns = (int32_t)(w->result_stride / MF_LANES);
     for (int32_t cell = 0; cell < MF_ATTENTION_SPLIT; cell += MF_KV_BLOCK) {
-        values from = {.block = {cell, cell + MF_KV_BLOCK}, .columns = columns};
-        seen s = seen_of(w, from.block);
+        mf_cell_range block = {cell, cell + MF_KV_BLOCK};
+        seen s = seen_of(w, block);
         if (s.queries.end == 0) continue;
         const uint8_t *half = block_part(w, split, cell) + w->kv->v_offset;
         sixteens v = {
             half, (size_t)w->head_dim, MF_LANES, form_of(w, BYTES_OF_V), next_block(w, split, cell), load_scales(w, half)};
-        if (few(s.queries) && w->head_dim % MF_LANES == 0) {
-            from.v = v;
-            weigh_queries(w, s.queries, &from);
-            continue;
+        if (!few(s.queries) || w->head_dim % MF_LANES != 0) {
+            load_v(w, &v, s.cells.begin - cell, s.cells.end - s.cells.begin);
+            v = (sixteens){w->cells, MF_LANES, COLUMN_STRIDE, FLOATS, 0, NULL};
         }
-        load_v(w, &v, s.cells.begin - cell, s.cells.end - s.cells.begin);
-        from.columns = 1;
-        for (int32_t c = 0; c < columns; c++, from.channel += MF_LANES) {
-            from.v = (sixteens){w->cells + c * MF_LANES * MF_KV_BLOCK, MF_LANES, 0, FLOATS, 0, NULL};
-            weigh_queries(w, s.queries, &from);
+        for (int32_t i = 0; i < passes_for(s.queries.end - s.queries.begin); i++) {
+            int32_t q = pass_begin(s.queries, i);
+            weigh_block(w, q, pass_begin(s.queries, i + 1) - q, block, &v);
         }
     }
 }
