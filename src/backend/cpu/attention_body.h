@@ -227,27 +227,27 @@ static void scores(const attention_work *w, int32_t split) {
     }
 }
 
+static void cap_scores(float *score, int32_t begin, int32_t end, float cap) {
+    lanes t = lanes_set1(cap), one = lanes_set1(1.0f), two = lanes_set1(2.0f);
+    for (int32_t c = begin; c < end; c += MF_LANES) {
+        lanes grown = lanes_exp(lanes_mul(two, lanes_div(lanes_load(score + c), t)));
+        lanes_store(score + c, lanes_mul(t, lanes_sub(one, lanes_div(two, lanes_add(grown, one)))));
+    }
+}
+
 // Scores of one query vector to p in place; its m and l. Lanes outside the range hold whatever K's memory gave: their scores become
 // -infinity, so p = +0 (or m is not finite, and l is NaN with or without them).
 static void exponentials(const attention_work *w, int32_t q, mf_cell_range range) {
     float *score = w->score + (size_t)q * MF_SCORE_STRIDE;
-    int32_t first = range.begin / MF_LANES * MF_LANES;
-    float cap = w->p->softcap;
-    lanes t = lanes_set1(cap), one = lanes_set1(1.0f), two = lanes_set1(2.0f);
+    int32_t begin = range.begin / MF_LANES * MF_LANES, end = (range.end + MF_LANES - 1) / MF_LANES * MF_LANES;
+    if (w->p->softcap > 0.0f) cap_scores(score, begin, end, w->p->softcap);
+    for (int32_t c = begin; c < range.begin; c++) score[c] = -INFINITY;
+    for (int32_t c = range.end; c < end; c++) score[c] = -INFINITY;
     lanes largest = lanes_set1(-INFINITY), sum = lanes_set1(0.0f);
-    for (int32_t c = first; c < range.end; c += MF_LANES) {
-        lanes s = lanes_load(score + c);
-        if (cap > 0.0f) {
-            lanes grown = lanes_exp(lanes_mul(two, lanes_div(s, t)));
-            s = lanes_mul(t, lanes_sub(one, lanes_div(two, lanes_add(grown, one))));
-        }
-        s = lanes_select(lanes_between(range.begin - c, range.end - c), s, lanes_set1(-INFINITY));
-        lanes_store(score + c, s);
-        largest = lanes_max(s, largest);
-    }
+    for (int32_t c = begin; c < end; c += MF_LANES) largest = lanes_max(lanes_load(score + c), largest);
     float m = lanes_fold_max(largest);
     largest = lanes_set1(m);
-    for (int32_t c = first; c < range.end; c += MF_LANES) {
+    for (int32_t c = begin; c < end; c += MF_LANES) {
         lanes p = lanes_exp_of_negative(lanes_sub(lanes_load(score + c), largest));
         lanes_store(score + c, p);
         sum = lanes_add(sum, p);
