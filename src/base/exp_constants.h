@@ -7,8 +7,9 @@
 #define MF_EXP_LN2_LOW  (-0x1.05c61p-29f)
 #define MF_EXP_ROUND    0x1.8p23f // added to a float it leaves the nearest integer in the low bits of the fraction
 
-#define MF_EXP_SMALLEST (-87.0f)       // below it exp is 0
-#define MF_EXP_LARGEST  0x1.62e42ep+6f // the last x whose exp is finite
+#define MF_EXP_SMALLEST (-87.0f)          // below it exp is 0
+#define MF_EXP_ZERO     (-0x1.5c0002p+6f) // the float next below it, the largest whose exp is 0
+#define MF_EXP_LARGEST  0x1.62e42ep+6f    // the last x whose exp is finite
 
 // exp(r) = 1 + r + C2 r^2 + … + C6 r^6. A minimax fit (iterated weighted least squares) of (exp(r) - 1 - r) / r^2 over
 // |r| <= ln 2 / 2 with the relative error of exp as its weight: 2^-28.3 before the coefficients are rounded to float.

@@ -29,7 +29,6 @@
 //   lanes_raise(a, b)        a with the bits of b, shifted left by 23, added to its bits: a * 2^n when n is in b's low bits
 //
 //   lanes_less(a, b)         a < b, false for NaN
-//   lanes_is_nan(a)
 //   lanes_between(b, e)      lanes b … e-1 (b and e may lie outside 0 … 16)
 //   lanes_select(m, a, b)    a where m is true, b elsewhere
 #ifndef MF_BACKEND_CPU_LANES_H

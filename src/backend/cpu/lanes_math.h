@@ -22,11 +22,10 @@ LANES_INLINE lanes lanes_exp_inner(lanes x) {
     return lanes_raise(p, shifted);
 }
 
-// mf_exp of x <= 0 or NaN, which is what exp(x - max x) needs. NaN is selected because its payload would go into the exponent.
+// mf_exp of x <= 0 or NaN, which is what exp(x - max x) needs. A NaN's payload would go into the exponent.
 LANES_INLINE lanes lanes_exp_of_negative(lanes x) {
-    lanes y = lanes_exp_inner(x), smallest = lanes_set1(MF_EXP_SMALLEST), zero = lanes_set1(0.0f);
-    y = lanes_select(lanes_less(x, smallest), zero, y);
-    return lanes_select(lanes_is_nan(x), x, y);
+    lanes otherwise = lanes_max(lanes_set1(0.0f), x); // +0 or NaN
+    return lanes_select(lanes_less(lanes_set1(MF_EXP_ZERO), x), lanes_exp_inner(x), otherwise);
 }
 
 LANES_INLINE lanes lanes_exp(lanes x) {

@@ -129,10 +129,6 @@ LANES_INLINE lanes_mask lanes_between(int32_t begin, int32_t end) {
     return (lanes_mask){in[0], in[1], in[2], in[3]};
 }
 
-LANES_INLINE uint32x4_t lanes_neon_is_nan(float32x4_t a) { return vmvnq_u32(vceqq_f32(a, a)); }
-
-LANES_INLINE lanes_mask lanes_is_nan(lanes a) { return LANES_NEON_EACH1(lanes_mask, lanes_neon_is_nan, a); }
-
 LANES_INLINE lanes lanes_select(lanes_mask m, lanes a, lanes b) { return LANES_NEON_EACH3(lanes, vbslq_f32, m, a, b); }
 
 #endif

@@ -130,10 +130,6 @@ LANES_INLINE lanes_mask lanes_less(lanes a, lanes b) {
     return (lanes_mask){_mm256_cmp_ps(a.lo, b.lo, _CMP_LT_OQ), _mm256_cmp_ps(a.hi, b.hi, _CMP_LT_OQ)};
 }
 
-LANES_INLINE lanes_mask lanes_is_nan(lanes a) {
-    return (lanes_mask){_mm256_cmp_ps(a.lo, a.lo, _CMP_UNORD_Q), _mm256_cmp_ps(a.hi, a.hi, _CMP_UNORD_Q)};
-}
-
 LANES_INLINE lanes lanes_select(lanes_mask m, lanes a, lanes b) {
     return (lanes){_mm256_blendv_ps(b.lo, a.lo, m.lo), _mm256_blendv_ps(b.hi, a.hi, m.hi)};
 }

@@ -86,8 +86,6 @@ LANES_INLINE lanes lanes_raise(lanes a, lanes b) {
 
 LANES_INLINE lanes_mask lanes_less(lanes a, lanes b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
 
-LANES_INLINE lanes_mask lanes_is_nan(lanes a) { return _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q); }
-
 LANES_INLINE lanes lanes_select(lanes_mask m, lanes a, lanes b) { return _mm512_mask_blend_ps(m, b, a); }
 
 #endif
