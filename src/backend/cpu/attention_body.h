@@ -137,8 +137,10 @@ static const float *load_scales(const attention_work *w, const uint8_t *half) {
 LANES_INLINE void load_k_form(const attention_work *w, const sixteens *k, cell_form form, int32_t c) {
     size_t index = (size_t)c * k->next;
     float *to = w->cells;
-    for (int32_t d = 0; d < w->head_dim; d++, index += MF_LANES, to += MF_LANES)
+    for (int32_t d = 0; d < w->head_dim; d++, index += MF_LANES, to += MF_LANES) {
         lanes_store(to, load_sixteen(k, index, form, c, d));
+        prefetch_sixteen(k, index, form, c, d);
+    }
 }
 
 static void load_k(const attention_work *w, const sixteens *k, int32_t c) {
@@ -293,8 +295,10 @@ LANES_INLINE void load_v_form(const attention_work *w, const sixteens *v, cell_f
     for (int32_t c = first; c < first + n; c++) {
         size_t cell = (size_t)c * (size_t)head_dim;
         float *to = w->cells + c * MF_LANES;
-        for (int32_t d = 0; d < whole; d += MF_LANES, to += COLUMN_STRIDE)
+        for (int32_t d = 0; d < whole; d += MF_LANES, to += COLUMN_STRIDE) {
             lanes_store(to, load_sixteen(v, cell + (size_t)d, form, d / MF_LANES, c));
+            prefetch_sixteen(v, cell + (size_t)d, form, d / MF_LANES, c);
+        }
         if (whole == head_dim) continue;
         if (form == HALVES) {
             uint16_t rest[MF_LANES] = {0};
