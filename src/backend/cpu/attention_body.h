@@ -118,9 +118,6 @@ static void accumulate(int32_t n, const sixteens *a, int32_t columns, int32_t co
 #undef FORM
 }
 
-// Up to two passes over cells in place cost less than converting them first (measured with 1 to 8 heads a group).
-static bool few(mf_cell_range queries) { return queries.end - queries.begin <= 2 * LANES_BLOCK; }
-
 static cell_form form_of(const attention_work *w, cell_form bytes) {
     return w->kv->type == MF_TYPE_F32 ? FLOATS : w->kv->type == MF_TYPE_F16 ? HALVES : bytes;
 }
@@ -197,6 +194,11 @@ static int32_t pass_begin(mf_cell_range queries, int32_t pass) {
     return queries.begin + n * pass / passes_for(n);
 }
 
+// So few passes over cells in place cost less than converting them first (measured with 1 to 8 heads a group).
+static bool in_place(mf_cell_range queries, cell_form form) {
+    return passes_for(queries.end - queries.begin) <= (form == HALVES ? 4 : 2);
+}
+
 // The scores of `columns` columns of 16 cells from `cell`.
 static void score_cells(const attention_work *w, mf_cell_range queries, const sixteens *k, int32_t cell, int32_t columns) {
     size_t head_dim = (size_t)w->head_dim;
@@ -215,7 +217,7 @@ static void scores(const attention_work *w, int32_t split) {
         const uint8_t *part = block_part(w, split, block);
         int32_t first = (s.cells.begin - block) / MF_KV_LANES, behind = (s.cells.end - 1 - block) / MF_KV_LANES + 1;
         sixteens k = {part, MF_KV_LANES, column, form_of(w, BYTES_OF_K), next_block(w, split, block), load_scales(w, part)};
-        if (few(s.queries)) {
+        if (in_place(s.queries, k.form)) {
             k.at = part + (size_t)first * column * mf_kv_element_bytes(w->kv->type);
             k.scale += first * MF_KV_LANES;
             score_cells(w, s.queries, &k, block + first * MF_KV_LANES, behind - first);
@@ -327,7 +329,7 @@ static void results(const attention_work *w, int32_t split) {
         const uint8_t *half = block_part(w, split, cell) + w->kv->v_offset;
         sixteens v = {
             half, (size_t)w->head_dim, MF_LANES, form_of(w, BYTES_OF_V), next_block(w, split, cell), load_scales(w, half)};
-        if (!few(s.queries) || w->head_dim % MF_LANES != 0) {
+        if (!in_place(s.queries, v.form) || w->head_dim % MF_LANES != 0) {
             load_v(w, &v, s.cells.begin - cell, s.cells.end - s.cells.begin);
             v = (sixteens){w->cells, MF_LANES, COLUMN_STRIDE, FLOATS, 0, NULL};
         }
