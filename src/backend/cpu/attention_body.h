@@ -53,26 +53,27 @@ LANES_INLINE void accumulate_block(int n, int width, cell_form form, const sixte
     sum += column * MF_LANES;
     LANES_UNROLL
     for (int j = 0; j < n * width; j++)
-        l[j] = resume ? lanes_load(sum + (size_t)(j / width) * sum_stride + j % width * MF_LANES) : lanes_set1(0.0f);
+        l[j] = resume ? lanes_load(sum + (size_t)(j % n) * sum_stride + j / n * MF_LANES) : lanes_set1(0.0f);
     for (int32_t i = 0; i < count; i++, index += a->step) {
-        lanes x[4];
+        lanes x;
         LANES_UNROLL
-        for (int s = 0; s < width; s++) {
-            x[s] = load_sixteen(a, index + (size_t)s * a->next, form, column + s, i);
-            prefetch_sixteen(a, index + (size_t)s * a->next, form, column + s, i);
+        for (int j = 0; j < n * width; j++) {
+            if (j % n == 0) {
+                x = load_sixteen(a, index + (size_t)(j / n) * a->next, form, column + j / n, i);
+                prefetch_sixteen(a, index + (size_t)(j / n) * a->next, form, column + j / n, i);
+            }
+            l[j] = lanes_fma(lanes_set1(w[(size_t)(j % n) * w_stride + (size_t)i]), x, l[j]);
         }
-        LANES_UNROLL
-        for (int j = 0; j < n * width; j++)
-            l[j] = lanes_fma(lanes_set1(w[(size_t)(j / width) * w_stride + (size_t)i]), x[j % width], l[j]);
     }
     LANES_UNROLL
-    for (int j = 0; j < n * width; j++) lanes_store(sum + (size_t)(j / width) * sum_stride + j % width * MF_LANES, l[j]);
+    for (int j = 0; j < n * width; j++) lanes_store(sum + (size_t)(j % n) * sum_stride + j / n * MF_LANES, l[j]);
 }
 
 // The same over all columns, as many at a time as the registers hold: one query vector alone would wait for its additions.
 LANES_INLINE void accumulate_columns(int n, cell_form form, const sixteens *a, int32_t columns, int32_t count,
                                      const float *w, size_t w_stride, float *sum, size_t sum_stride, bool resume) {
-    const int width = LANES_BLOCK >= 4 * n ? 4 : LANES_BLOCK >= 2 * n ? 2 : 1;
+    const int most = form == FLOATS ? LANES_BLOCK : LANES_BLOCK_CONVERTED;
+    const int width = most >= 4 * n ? 4 : most >= 2 * n ? 2 : 1;
     int32_t c = 0;
     for (; c + width <= columns; c += width)
         accumulate_block(n, width, form, a, c, count, w, w_stride, sum, sum_stride, resume);

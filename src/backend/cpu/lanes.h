@@ -6,6 +6,7 @@
 //   lanes                    16 floats; lane j of memory p is p[j]; no alignment is asked of any pointer
 //   lanes_mask               16 truth values
 //   LANES_BLOCK              how many accumulators of type `lanes` the inner loop of attention keeps in registers
+//   LANES_BLOCK_CONVERTED    the same where several sixteens of cells are converted for them in turn
 //
 //   lanes_set1(x)            x in every lane
 //   lanes_load(p)            p[0 … 15]

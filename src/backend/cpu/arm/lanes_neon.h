@@ -6,7 +6,8 @@
 
 #include "backend/cpu/lanes.h"
 
-#define LANES_BLOCK 6
+#define LANES_BLOCK           6
+#define LANES_BLOCK_CONVERTED 6
 
 typedef struct lanes {
     float32x4_t q0, q1, q2, q3;

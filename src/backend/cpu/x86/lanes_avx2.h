@@ -6,7 +6,8 @@
 
 #include "backend/cpu/lanes.h"
 
-#define LANES_BLOCK 6
+#define LANES_BLOCK           6
+#define LANES_BLOCK_CONVERTED 5
 
 typedef struct lanes {
     __m256 lo, hi;

@@ -6,7 +6,8 @@
 
 #include "backend/cpu/lanes.h"
 
-#define LANES_BLOCK 14
+#define LANES_BLOCK           14
+#define LANES_BLOCK_CONVERTED 14
 
 typedef __m512 lanes;
 typedef __mmask16 lanes_mask;
