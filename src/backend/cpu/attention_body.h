@@ -1,7 +1,7 @@
 // Attention over lanes (docs/arithmetic.md), part of vector_body.h. Query vectors are numbered r * n_group + g, as the states are.
 // A split is done in three passes over all query vectors of the piece: scores (lanes are the 16 cells that stand side by side
-// in K), exponentials, and the sum over V (lanes are channels). Decoding, with few query vectors, is bound by reading the cells:
-// they are used where they lie. Prefill converts them to floats once for all query vectors.
+// in K), exponentials, and the sum over V (lanes are channels). A few passes over the cells use them where they lie, as decoding
+// does; for many, they are converted to floats once for all query vectors.
 
 typedef struct attention_work {
     const mf_attention_piece *p;
@@ -131,23 +131,24 @@ static const float *load_scales(const attention_work *w, const uint8_t *half) {
     return w->scales;
 }
 
-// Column c of a block's K as floats.
-LANES_INLINE void load_k_form(const attention_work *w, const sixteens *k, cell_form form, int32_t c) {
-    size_t index = (size_t)c * k->next;
+// Columns of a block's K as floats.
+LANES_INLINE void load_k_form(const attention_work *w, const sixteens *k, cell_form form, int32_t columns) {
+    size_t index = 0;
     float *to = w->cells;
-    for (int32_t d = 0; d < w->head_dim; d++, index += MF_LANES, to += MF_LANES) {
-        lanes_store(to, load_sixteen(k, index, form, c, d));
-        prefetch_sixteen(k, index, form, c, d);
-    }
+    for (int32_t c = 0; c < columns; c++)
+        for (int32_t d = 0; d < w->head_dim; d++, index += MF_LANES, to += MF_LANES) {
+            lanes_store(to, load_sixteen(k, index, form, c, d));
+            prefetch_sixteen(k, index, form, c, d);
+        }
 }
 
-static void load_k(const attention_work *w, const sixteens *k, int32_t c) {
+static void load_k(const attention_work *w, const sixteens *k, int32_t columns) {
     if (k->form == FLOATS)
-        load_k_form(w, k, FLOATS, c);
+        load_k_form(w, k, FLOATS, columns);
     else if (k->form == HALVES)
-        load_k_form(w, k, HALVES, c);
+        load_k_form(w, k, HALVES, columns);
     else
-        load_k_form(w, k, BYTES_OF_K, c);
+        load_k_form(w, k, BYTES_OF_K, columns);
 }
 
 static const uint8_t *block_part(const attention_work *w, int32_t split, int32_t cell) {
@@ -200,34 +201,27 @@ static bool in_place(mf_cell_range queries, cell_form form) {
     return passes_for(queries.end - queries.begin) <= (form == HALVES ? 4 : 2);
 }
 
-// The scores of `columns` columns of 16 cells from `cell`.
-static void score_cells(const attention_work *w, mf_cell_range queries, const sixteens *k, int32_t cell, int32_t columns) {
-    size_t head_dim = (size_t)w->head_dim;
-    for (int32_t i = 0; i < passes_for(queries.end - queries.begin); i++) {
-        int32_t q = pass_begin(queries, i), n = pass_begin(queries, i + 1) - q;
-        accumulate(n, k, columns, w->head_dim, w->query + (size_t)q * head_dim, head_dim,
-                   w->score + (size_t)q * MF_SCORE_STRIDE + cell, MF_SCORE_STRIDE, false);
-    }
-}
-
 static void scores(const attention_work *w, int32_t split) {
-    size_t column = (size_t)w->head_dim * MF_KV_LANES;
+    size_t head_dim = (size_t)w->head_dim, column = head_dim * MF_KV_LANES;
     for (int32_t block = 0; block < MF_ATTENTION_SPLIT; block += MF_KV_BLOCK) {
         seen s = seen_of(w, (mf_cell_range){block, block + MF_KV_BLOCK});
         if (s.queries.end == 0) continue;
         const uint8_t *part = block_part(w, split, block);
-        int32_t first = (s.cells.begin - block) / MF_KV_LANES, behind = (s.cells.end - 1 - block) / MF_KV_LANES + 1;
-        sixteens k = {part, MF_KV_LANES, column, form_of(w, BYTES_OF_K), next_block(w, split, block), load_scales(w, part)};
-        if (in_place(s.queries, k.form)) {
-            k.at = part + (size_t)first * column * mf_kv_element_bytes(w->kv->type);
-            k.scale += first * MF_KV_LANES;
-            score_cells(w, s.queries, &k, block + first * MF_KV_LANES, behind - first);
-            continue;
+        int32_t first = (s.cells.begin - block) / MF_KV_LANES, columns = (s.cells.end - 1 - block) / MF_KV_LANES + 1 - first;
+        sixteens k = {part + (size_t)first * column * mf_kv_element_bytes(w->kv->type),
+                      MF_KV_LANES,
+                      column,
+                      form_of(w, BYTES_OF_K),
+                      next_block(w, split, block),
+                      load_scales(w, part) + first * MF_KV_LANES};
+        if (!in_place(s.queries, k.form)) {
+            load_k(w, &k, columns);
+            k = (sixteens){w->cells, MF_KV_LANES, column, FLOATS, 0, NULL};
         }
-        for (int32_t c = first; c < behind; c++) {
-            load_k(w, &k, c);
-            sixteens cells = {w->cells, MF_KV_LANES, column, FLOATS, 0, NULL};
-            score_cells(w, s.queries, &cells, block + c * MF_KV_LANES, 1);
+        for (int32_t i = 0; i < passes_for(s.queries.end - s.queries.begin); i++) {
+            int32_t q = pass_begin(s.queries, i), n = pass_begin(s.queries, i + 1) - q;
+            accumulate(n, &k, columns, w->head_dim, w->query + (size_t)q * head_dim, head_dim,
+                       w->score + (size_t)q * MF_SCORE_STRIDE + block + first * MF_KV_LANES, MF_SCORE_STRIDE, false);
         }
     }
 }
