@@ -4,7 +4,6 @@
 #include "base/mem.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -17,9 +16,10 @@
 enum {
     LINE = 128,          // bytes that two processors must not both write: a cache line and the one fetched with it
     MOST_THREADS = 1024, // over this a count is a mistake
-    SPINS = 20000,       // pauses before a waiter gives its processor away (0.2 to 0.8 ms): longer than being woken up takes
-    SPINS_CROWDED = 16,  // where there are more workers than processors
-    YIELDS = 16,         // then offers of the processor to another thread, then sleep
+    // Pauses before a waiter sleeps (20 to 80 us): about what being woken up takes, so that a worker whose processor another
+    // program has taken soon finds a free one.
+    SPINS = 2000,
+    SPINS_CROWDED = 16,   // where there are more workers than processors
     STACK_BYTES = 2 << 20 // some C libraries give threads as little as 128 KB
 };
 
@@ -115,10 +115,6 @@ static void gate_wait(gate *g, unsigned seen, int spins) {
     for (int i = 0; i < spins; i++) {
         if (gate_opened(g, seen)) return;
         pause_briefly();
-    }
-    for (int i = 0; i < YIELDS; i++) {
-        if (gate_opened(g, seen)) return;
-        sched_yield();
     }
     pthread_mutex_lock(&g->mutex);
     atomic_fetch_add(&g->sleepers, 1);
