@@ -332,7 +332,7 @@ MF_INLINE void stream_256(mf_type t, const job *c, const uint8_t *panel, int32_t
         for (int i = 0; i < n * PARTS; i++) total[i / PARTS][i % PARTS] = vec_zero();
         for (int step = 0; step < steps; step += run) {
             prefetch(body + AHEAD + qs_offset(t) + step / run * share, share);
-            if (n * words_a_step(t) <= 4) { // all parts' sums fit the registers
+            if (words_a_step(t) == 2) { // all parts' sums fit the registers
                 stream_run(t, body, step, 0, PARTS, a, n, b, &s, total);
             } else {
                 MF_UNROLL
