@@ -3,6 +3,6 @@
 #define MF_BASE_VERSION_H
 
 #define MF_VERSION            "0.1.0"
-#define MF_ARITHMETIC_VERSION 1 // of docs/arithmetic.md
+#define MF_ARITHMETIC_VERSION 2 // of docs/arithmetic.md
 
 #endif

@@ -1,11 +1,29 @@
 #include "kv/cells.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/half.h"
 
 #define HALF_INFINITY 0x7c00
 #define HALF_NAN      0x7e00
+
+static void mix(float *x, int32_t n) {
+    for (int32_t s = 1; s < n; s *= 2)
+        for (int32_t i = 0; i < n; i += 2 * s)
+            for (int32_t j = i; j < i + s; j++) {
+                float a = x[j], b = x[j + s];
+                x[j] = a + b;
+                x[j + s] = a - b;
+            }
+    float norm = 1 / sqrtf((float)n);
+    for (int32_t i = 0; i < n; i++) x[i] = x[i] * norm;
+}
+
+void mf_kv_hadamard(float *x, int32_t head_dim) {
+    int32_t n = mf_kv_hadamard_width(head_dim);
+    for (int32_t d = 0; d < head_dim; d += n) mix(x + d, n);
+}
 
 uint16_t mf_kv_quantize(const float *x, int8_t *q) {
     uint32_t bits = 0;
@@ -36,16 +54,22 @@ static void read_half(const mf_kv_view *kv, const uint8_t *half, int32_t slot, s
     for (int32_t d = 0; d < kv->head_dim; d++) out[d] = get(kv, half, first + (size_t)d * step, mf_kv_scale_index(slot, d));
 }
 
+// n channels from d on, of which x is the first.
+static void write_bytes(const mf_kv_view *kv, uint8_t *half, int32_t slot, size_t first, size_t step, int32_t d, int32_t n,
+                        const float *x) {
+    for (int32_t end = d + n; d < end; d += MF_KV_GROUP, x += MF_KV_GROUP) {
+        int8_t q[MF_KV_GROUP], *to = (int8_t *)half + first + (size_t)d * step;
+        mf_kv_scales(kv, half)[mf_kv_scale_index(slot, d)] = mf_kv_quantize(x, q);
+        for (size_t i = 0; i < MF_KV_GROUP; i++) to[i * step] = q[i];
+    }
+}
+
 static void write_half(const mf_kv_view *kv, uint8_t *half, int32_t slot, size_t first, size_t step, int32_t n,
                        const float *x) {
     for (int32_t d = 0; d < n && kv->type == MF_TYPE_F32; d++) ((float *)half)[first + (size_t)d * step] = x[d];
     for (int32_t d = 0; d < n && kv->type == MF_TYPE_F16; d++)
         ((uint16_t *)half)[first + (size_t)d * step] = mf_f32_to_f16(x[d]);
-    for (int32_t d = 0; d < n && kv->type == MF_TYPE_Q8_0; d += MF_KV_GROUP) {
-        int8_t q[MF_KV_GROUP], *to = (int8_t *)half + first + (size_t)d * step;
-        mf_kv_scales(kv, half)[mf_kv_scale_index(slot, d)] = mf_kv_quantize(x + d, q);
-        for (size_t i = 0; i < MF_KV_GROUP; i++) to[i * step] = q[i];
-    }
+    if (kv->type == MF_TYPE_Q8_0) write_bytes(kv, half, slot, first, step, 0, n, x);
 }
 
 static size_t v_first(const mf_kv_view *kv, int32_t slot) { return (size_t)slot * (size_t)kv->head_dim; }
@@ -59,7 +83,18 @@ void mf_kv_read_v(const mf_kv_view *kv, const uint8_t *part, int32_t slot, float
 }
 
 void mf_kv_write_k(const mf_kv_view *kv, uint8_t *part, int32_t slot, int32_t n, const float *x) {
-    write_half(kv, part, slot, mf_kv_k_index(kv->head_dim, slot, 0), MF_KV_LANES, n, x);
+    size_t first = mf_kv_k_index(kv->head_dim, slot, 0);
+    if (kv->type != MF_TYPE_Q8_0) {
+        write_half(kv, part, slot, first, MF_KV_LANES, n, x);
+        return;
+    }
+    float mixed[MF_KV_HADAMARD];
+    int32_t width = mf_kv_hadamard_width(kv->head_dim);
+    for (int32_t d = 0; d < n; d += width) {
+        memcpy(mixed, x + d, (size_t)width * sizeof *x);
+        mix(mixed, width);
+        write_bytes(kv, part, slot, first, MF_KV_LANES, d, width, mixed);
+    }
 }
 
 void mf_kv_write_v(const mf_kv_view *kv, uint8_t *part, int32_t slot, int32_t n, const float *x) {

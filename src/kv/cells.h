@@ -5,7 +5,8 @@
 
 #include "device/op.h"
 
-#define MF_KV_GROUP 32 // channels that share a scale in q8_0 cells
+#define MF_KV_GROUP    32  // channels that share a scale in q8_0 cells
+#define MF_KV_HADAMARD 256 // most channels of K that they mix
 
 // Whether cells of this type can hold heads of this width: q8_0 takes multiples of 32.
 static inline bool mf_kv_width_fits(mf_type type, int32_t head_dim) {
@@ -44,14 +45,24 @@ static inline size_t mf_kv_scale_index(int32_t slot, int32_t d) {
     return (size_t)(d / MF_KV_GROUP) * MF_KV_BLOCK + (size_t)slot;
 }
 
+// Channels that K's q8_0 cells mix: the largest power of two that divides head_dim, within the limit.
+static inline int32_t mf_kv_hadamard_width(int32_t head_dim) {
+    int32_t n = head_dim & -head_dim;
+    return n < MF_KV_HADAMARD ? n : MF_KV_HADAMARD;
+}
+
+// The orthonormal Walsh-Hadamard transform of each mf_kv_hadamard_width channels of a head, in place: K of q8_0 cells and the query
+// vectors that meet it are mixed so, lest a few large channels set the scale of their neighbours. It is its own inverse.
+void mf_kv_hadamard(float *x, int32_t head_dim);
+
 // The half scale and the bytes of 32 values, as docs/arithmetic.md defines q8_0 cells.
 uint16_t mf_kv_quantize(const float *x, int8_t *q);
 
-// One cell of a head as floats, [head_dim]; part: mf_kv_part's.
+// One cell of a head as floats, [head_dim], as attention reads them: q8_0 cells' K is mixed. part: mf_kv_part's.
 void mf_kv_read_k(const mf_kv_view *kv, const uint8_t *part, int32_t slot, float *out);
 void mf_kv_read_v(const mf_kv_view *kv, const uint8_t *part, int32_t slot, float *out);
 
-// Back: its first n channels (of q8_0 cells: whole groups of 32).
+// Its first n channels: of q8_0 cells whole groups of 32, of K (which is mixed here) whole mf_kv_hadamard_width.
 void mf_kv_write_k(const mf_kv_view *kv, uint8_t *part, int32_t slot, int32_t n, const float *x);
 void mf_kv_write_v(const mf_kv_view *kv, uint8_t *part, int32_t slot, int32_t n, const float *x);
 

@@ -47,13 +47,15 @@ static void turn_back(const shift *s, uint8_t *part, int32_t slot) {
     const mf_kv_view *kv = &s->kv->view;
     int32_t half = s->rope->n_dims / 2, n = s->rope->n_dims;
     mf_kv_read_k(kv, part, slot, s->cell);
+    if (kv->type == MF_TYPE_Q8_0) mf_kv_hadamard(s->cell, kv->head_dim);
     for (int32_t i = 0; i < half; i++) {
         float *x0 = s->cell + (s->rope->interleaved ? 2 * i : i), *x1 = s->rope->interleaved ? x0 + 1 : x0 + half;
         double a = (double)*x0, b = (double)*x1, cosine = s->turn[2 * i], sine = s->turn[2 * i + 1];
         *x0 = (float)(a * cosine - b * sine);
         *x1 = (float)(b * cosine + a * sine);
     }
-    if (kv->type == MF_TYPE_Q8_0) n = (n + MF_KV_GROUP - 1) / MF_KV_GROUP * MF_KV_GROUP;
+    int32_t width = kv->type == MF_TYPE_Q8_0 ? mf_kv_hadamard_width(kv->head_dim) : 1;
+    n = (n + width - 1) / width * width;
     mf_kv_write_k(kv, part, slot, n, s->cell);
 }
 

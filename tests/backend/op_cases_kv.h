@@ -71,16 +71,21 @@ static void open_cache(rig *r) {
     r->table[0] = tables[0], r->table[1] = tables[1];
 }
 
-// What a cell gives back of a row of K or V, and how far off it may be: floats as they are, halves rounded, int8 within half a step of
-// the largest of 32 (whose scale is a half).
-static void cell_values(mf_type type, const double *x, double *want, double *tolerance) {
-    for (int g = 0; g < KV_FLOATS; g += 32) {
+// What a cell gives back of a row of K or V: floats as they are, halves rounded, int8 as whole multiples of a half for each 32, which
+// is also how many of K are mixed before and unmixed here.
+static void cell_values(mf_type type, bool key, const double *x, double *want) {
+    const bool bytes = type == MF_TYPE_Q8_0, mixed = bytes && key;
+    for (int g = 0; g < KV_FLOATS; g += HEAD_DIM) {
         double amax = 0;
-        for (int i = g; i < g + 32; i++) amax = fmax(amax, fabs(x[i]));
-        for (int i = g; i < g + 32; i++) {
-            want[i] = type == MF_TYPE_F16 ? (double)mf_f16_to_f32(mf_f32_to_f16((float)x[i])) : x[i];
-            tolerance[i] = type == MF_TYPE_Q8_0 ? amax * (0.502 / 127 + 0.0005) : 0;
+        for (int i = g; i < g + HEAD_DIM; i++) want[i] = x[i];
+        if (mixed) ref_hadamard(want + g, HEAD_DIM);
+        for (int i = g; i < g + HEAD_DIM; i++) amax = fmax(amax, fabs(want[i]));
+        const double step = (double)mf_f16_to_f32(mf_f32_to_f16((float)amax / 127));
+        for (int i = g; i < g + HEAD_DIM; i++) {
+            if (type == MF_TYPE_F16) want[i] = (double)mf_f16_to_f32(mf_f32_to_f16((float)x[i]));
+            if (bytes) want[i] = step > 0 ? step * nearbyint(want[i] / step) : 0;
         }
+        if (mixed) ref_hadamard(want + g, HEAD_DIM);
     }
 }
 
@@ -96,13 +101,13 @@ static double read_cell(const mf_kv_view *v, int32_t layer, int32_t block, int32
 // The cells of the step's rows, where op.h says they lie.
 static void check_cells(rig *r, rig_input k, rig_input v) {
     const mf_kv_view *view = mf_kv_view_of(r->kv);
-    double x[KV_FLOATS], want[KV_FLOATS], tolerance[KV_FLOATS];
+    double x[KV_FLOATS], want[KV_FLOATS];
     if (view->type != MF_TYPE_F32 && view->type != MF_TYPE_F16) return; // packed: attention's case reads them
     for (int32_t i = 0; i < r->n_rows; i++)
         for (int value = 0; value < 2; value++) {
             int32_t block = r->table[r->seq[i]][r->cell[i] / MF_KV_BLOCK], slot = r->cell[i] % MF_KV_BLOCK;
             for (int j = 0; j < KV_FLOATS; j++) x[j] = r->stored[i] ? 0 : (double)rig_x(r, value ? v : k, i)[j];
-            cell_values(view->type, x, want, tolerance);
+            cell_values(view->type, !value, x, want);
             for (int j = 0; j < KV_FLOATS; j++)
                 rig_near(r, i, j, (float)read_cell(view, 1, block, slot, j, value), want[j], 0);
         }
@@ -152,12 +157,12 @@ static void turn(const attention_case *c, const float *x, int heads, int32_t pos
 }
 
 static void remember(rig *r, const attention_case *c) {
-    double k[KV_FLOATS], v[KV_FLOATS], tolerance[KV_FLOATS];
+    double k[KV_FLOATS], v[KV_FLOATS];
     for (int32_t i = 0; i < r->n_rows; i++) {
         turn(c, rig_x(r, c->k, i), N_HEAD_KV, r->pos[i], k);
         for (int j = 0; j < KV_FLOATS; j++) v[j] = (double)rig_x(r, c->v, i)[j];
-        cell_values(r->kv_type, k, c->past->k[r->seq[i]][r->cell[i]], tolerance);
-        cell_values(r->kv_type, v, c->past->v[r->seq[i]][r->cell[i]], tolerance);
+        cell_values(r->kv_type, true, k, c->past->k[r->seq[i]][r->cell[i]]);
+        cell_values(r->kv_type, false, v, c->past->v[r->seq[i]][r->cell[i]]);
     }
 }
 
@@ -180,7 +185,7 @@ static void attend(const rig *r, const attention_case *c, const double *q, int32
 
 static void check_attention(rig *r, const attention_case *c, const float *y) {
     double q[N_HEAD * HEAD_DIM], want[HEAD_DIM];
-    double tolerance = r->kv_type == MF_TYPE_F32 ? 1e-5 : r->kv_type == MF_TYPE_F16 ? (c->rope ? 4e-3 : 1e-5) : 0.15;
+    double tolerance = r->kv_type == MF_TYPE_F32 ? 1e-5 : r->kv_type == MF_TYPE_F16 ? (c->rope ? 4e-3 : 1e-5) : 0.02;
     for (int32_t i = 0; i < r->n_rows; i++) {
         turn(c, rig_x(r, c->q, i), N_HEAD, r->pos[i], q);
         for (int h = 0; h < N_HEAD; h++) {

@@ -23,6 +23,14 @@ static inline void ref_softmax(const double *x, int64_t n, double *out) {
     for (int64_t i = 0; i < n; i++) out[i] /= sum;
 }
 
+// The orthonormal Walsh-Hadamard transform of n <= 64 channels: the sign of (i, j) is the parity of the bits they share.
+static inline void ref_hadamard(double *x, int n) {
+    double out[64] = {0};
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++) out[i] += __builtin_parity((unsigned)(i & j)) ? -x[j] : x[j];
+    for (int i = 0; i < n; i++) x[i] = out[i] / sqrt(n);
+}
+
 // Turns a head's first n_dims channels.
 static inline void ref_rope(const float *x, double position, const double *inv_freq, double magnitude, int n_dims,
                             int head_dim, int interleaved, double *out) {

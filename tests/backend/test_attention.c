@@ -32,7 +32,7 @@ enum {
 typedef struct scene {
     mf_kv_view kv;
     int32_t table[MAX_BLOCKS], cell[MF_ATTENTION_ROWS];
-    float *q, *k, *v; // k, v: [cell][HEADS][head_dim], as the cache holds them
+    float *q, *k, *v; // k, v: [cell][HEADS][head_dim], as the cache holds them, but K as it was before it was mixed
     uint64_t random;
 } scene;
 
@@ -56,6 +56,24 @@ static float *draw_floats(scene *s, size_t n, float size) {
     return x;
 }
 
+// The Walsh-Hadamard transform of n channels, a power of two, but for the factor: that of either half, then their sums and differences.
+static void mix(float *x, int32_t n) {
+    if (n == 1) return;
+    mix(x, n / 2), mix(x + n / 2, n / 2);
+    for (int32_t i = 0; i < n / 2; i++) {
+        float low = x[i], high = x[i + n / 2];
+        x[i] = low + high, x[i + n / 2] = low - high;
+    }
+}
+
+static void mix_head(const shape *sh, float *x) {
+    int32_t n = sh->head_dim & -sh->head_dim;
+    for (int32_t d = 0; d < sh->head_dim && sh->type == MF_TYPE_Q8_0; d++) {
+        if (d % n == 0) mix(x + d, n);
+        x[d] = x[d] * (1 / sqrtf((float)n));
+    }
+}
+
 // What the cache gives back of one head's channels: q8_0 by this test's own arithmetic, in double.
 static void round_cell(const shape *sh, float *x) {
     for (int32_t d = 0; d < sh->head_dim && sh->type == MF_TYPE_F16; d++) x[d] = mf_f16_to_f32(mf_f32_to_f16(x[d]));
@@ -72,7 +90,10 @@ static void store_cells(scene *s, const shape *sh) {
     for (int32_t c = 0; c <= sh->last; c++) {
         float *k = s->k + (size_t)c * n, *v = s->v + (size_t)c * n;
         scalar()->kv_store(&s->kv, LAYER, s->table[c / MF_KV_BLOCK], c % MF_KV_BLOCK, k, v);
-        for (size_t i = 0; i < n; i += (size_t)sh->head_dim) round_cell(sh, k + i), round_cell(sh, v + i);
+        for (size_t i = 0; i < n; i += (size_t)sh->head_dim) {
+            mix_head(sh, k + i), round_cell(sh, k + i), mix_head(sh, k + i);
+            round_cell(sh, v + i);
+        }
     }
 }
 
@@ -187,7 +208,7 @@ static void check_shape(const shape *sh) {
 static void test_plain(void **state) {
     (void)state;
     static const int32_t lasts[] = {0, 1, 15, 16, 63, 64, 255, 256, 300, 1100};
-    static const int32_t dims[] = {2, 16, 64, 80, 128};
+    static const int32_t dims[] = {2, 16, 64, 80, 96, 128};
     for (size_t i = 0; i < sizeof lasts / sizeof *lasts; i++)
         for (size_t d = 0; d < sizeof dims / sizeof *dims; d++) {
             shape f32 = {.type = MF_TYPE_F32, .head_dim = dims[d], .n_group = 2, .n_rows = 1, .last = lasts[i]};
@@ -276,10 +297,31 @@ static void test_quantize(void **state) {
     }
 }
 
+// Channel i of the transform of channel j alone: 1 / sqrt(n), less than nothing where i and j have an odd number of bits in common.
+static void test_hadamard(void **state) {
+    (void)state;
+    static const int32_t dims[][2] = {{32, 32}, {64, 64}, {96, 32}, {128, 128}, {192, 64}, {256, 256}, {512, 256}};
+    for (size_t i = 0; i < sizeof dims / sizeof *dims; i++) {
+        int32_t head_dim = dims[i][0], n = dims[i][1];
+        for (int32_t j = 0; j < head_dim; j++) {
+            float x[512] = {0};
+            x[j] = 1;
+            mf_kv_hadamard(x, head_dim);
+            for (int32_t d = 0; d < head_dim; d++) {
+                double want = d / n != j / n ? 0 : (__builtin_parity((unsigned)(d % n & j % n)) ? -1 : 1) / sqrt(n);
+                assert_float_equal(x[d], want, 1e-7);
+            }
+            mf_kv_hadamard(x, head_dim);
+            for (int32_t d = 0; d < head_dim; d++) assert_float_equal(x[d], d == j, 1e-6);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain),   cmocka_unit_test(test_causal_rows), cmocka_unit_test(test_window),
-        cmocka_unit_test(test_softcap), cmocka_unit_test(test_merge),       cmocka_unit_test(test_quantize),
+        cmocka_unit_test(test_plain),    cmocka_unit_test(test_causal_rows), cmocka_unit_test(test_window),
+        cmocka_unit_test(test_softcap),  cmocka_unit_test(test_merge),       cmocka_unit_test(test_quantize),
+        cmocka_unit_test(test_hadamard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -181,7 +181,7 @@ static void check_store_shape(check *c, mf_type type, int32_t n_head, int32_t he
 
 static void check_store(check *c) {
     if (!check_begin(c, "kv_store")) return;
-    static const int32_t dims[] = {2, 14, 16, 18, 64, 80, 96, 100, 128, 256};
+    static const int32_t dims[] = {2, 14, 16, 18, 64, 80, 96, 100, 128, 256, 512};
     for (size_t i = 0; i < sizeof dims / sizeof *dims; i++) {
         for (int kind = 0; kind < CHECK_KINDS; kind++) {
             check_store_shape(c, MF_TYPE_F16, 1 + check_below(c, 3), dims[i], (check_kind)kind);

@@ -72,6 +72,7 @@ void mf_attention_scalar(const mf_attention_piece *p) {
             const float *src = p->q + (size_t)r * p->q_stride + (size_t)g * (size_t)head_dim;
             float *state = p->state + (size_t)(r * p->n_group + g) * mf_attention_state_floats(head_dim);
             for (int32_t d = 0; d < head_dim; d++) q[d] = src[d] * p->scale;
+            if (p->kv->type == MF_TYPE_Q8_0) mf_kv_hadamard(q, head_dim);
             state[1] = 0.0f;
             for (int32_t split = p->split0; split < p->split1; split++) {
                 mf_cell_range range = mf_attention_cells(p, r, split);

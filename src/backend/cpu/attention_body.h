@@ -398,6 +398,8 @@ static void vector_attention(const mf_attention_piece *p) {
         int64_t n = (int64_t)p->n_group * head_dim;
         vector_scale(p->q + (size_t)r * p->q_stride, p->scale, w.query + (int64_t)r * n, n);
     }
+    for (int32_t q = 0; q < queries && p->kv->type == MF_TYPE_Q8_0; q++)
+        vector_hadamard(w.query + (int64_t)q * head_dim, w.query + (int64_t)q * head_dim, head_dim);
     for (int32_t q = 0; q < queries; q++) p->state[(size_t)q * mf_attention_state_floats(head_dim) + 1] = 0.0f;
     for (int32_t split = p->split0; split < p->split1; split++) attend_split(&w, split);
 }

@@ -163,6 +163,28 @@ static void vector_rope(const float *a, const float *table, float *out, int32_t 
                (size_t)(head_dim - n_dims) * sizeof *a);
 }
 
+// mf_kv_hadamard over lanes; out may be x. Each step puts its sums into the lower half and its differences into the upper one, so the
+// next pairs are neighbours too, and behind the last step the channels stand in order again.
+static void vector_hadamard(const float *x, float *out, int32_t head_dim) {
+    float buffer[2][MF_KV_HADAMARD];
+    int32_t n = mf_kv_hadamard_width(head_dim);
+    float norm = 1 / sqrtf((float)n);
+    for (int32_t d = 0; d < head_dim; d += n) {
+        const float *from = x + d;
+        for (int32_t s = 1, turn = 0; s < n; s *= 2, turn ^= 1) {
+            float *to = buffer[turn];
+            for (int32_t i = 0; i < n / 2; i += MF_LANES) {
+                lanes pair[2];
+                lanes_load_pairs(from + 2 * i, pair);
+                lanes_store(to + i, lanes_add(pair[0], pair[1]));
+                lanes_store(to + n / 2 + i, lanes_sub(pair[0], pair[1]));
+            }
+            from = to;
+        }
+        vector_scale(from, norm, out + d, n);
+    }
+}
+
 // mf_kv_quantize over lanes.
 LANES_INLINE uint16_t quantize_group(const float *x, int8_t *q) {
     lanes largest = lanes_set1(0.0f), none = largest; // none: NaN where a value is not finite
@@ -193,9 +215,12 @@ LANES_INLINE void store_channels_q8(const mf_kv_view *kv, uint8_t *part, int32_t
     int8_t *k_cell = (int8_t *)part + mf_kv_k_index(n, slot, 0);
     int8_t *v_cell = (int8_t *)(part + kv->v_offset) + (size_t)slot * (size_t)n;
     uint16_t *k_scale = mf_kv_scales(kv, part), *v_scale = mf_kv_scales(kv, part + kv->v_offset);
+    int32_t width = mf_kv_hadamard_width(n);
+    float mixed[MF_KV_HADAMARD];
     for (int32_t d = 0; d < n; d += MF_KV_GROUP) {
         int8_t q[MF_KV_GROUP];
-        k_scale[mf_kv_scale_index(slot, d)] = quantize_group(k + d, q);
+        if (d % width == 0) vector_hadamard(k + d, mixed, width);
+        k_scale[mf_kv_scale_index(slot, d)] = quantize_group(mixed + d % width, q);
         v_scale[mf_kv_scale_index(slot, d)] = quantize_group(v + d, v_cell + d);
         for (int32_t i = 0; i < MF_KV_GROUP; i++) k_cell[(d + i) * MF_KV_LANES] = q[i];
     }
