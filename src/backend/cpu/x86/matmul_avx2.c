@@ -72,12 +72,19 @@ MF_INLINE vec start_256(mf_type t, const mf_act256 *a, int64_t b, int run) {
 MF_INLINE vec add_pairs(vec sum, vec w, vec x) { return add_ints(sum, mul_pairs(w, x)); }
 
 MF_INLINE vec add_products(mf_type t, bool cached, vec sum, vec w, vec x) {
-    if (!cached && is_wide(t)) { // signed bytes, -128 among the weights
+    vec products;
+    if (!cached && t == MF_TYPE_Q8_0) { // signed bytes, -128 among the weights
         const vec pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
         return add_pairs(sum, pairs, _mm256_set1_epi16(1));
     }
-    if (!cached) { // as one piece: gcc would copy the sums of several rows about
-        vec products;
+    // As one piece: gcc would copy the sums of several rows about.
+    if (!cached && is_wide(t)) {
+        __asm__("vpsignb %2, %3, %1\n\tvpmaddubsw %1, %4, %1\n\tvpmaddwd %5, %1, %1\n\tvpaddd %1, %0, %0"
+                : "+x"(sum), "=&x"(products)
+                : "x"(w), "x"(x), "x"(_mm256_abs_epi8(w)), "x"(_mm256_set1_epi16(1)));
+        return sum;
+    }
+    if (!cached) {
         __asm__("vpmaddubsw %2, %3, %1\n\tvpaddw %1, %0, %0" : "+x"(sum), "=&x"(products) : "x"(x), "x"(w));
         return sum;
     }
