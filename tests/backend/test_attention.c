@@ -250,14 +250,14 @@ static void test_merge(void **state) {
     // An empty state on either side leaves the other as it is.
     float empty[] = {7, 0, 7, 7}, some[] = {1.5f, 2, 3, -4}, a[4];
     memcpy(a, some, sizeof a);
-    mf_attention_merge(a, empty, 2);
+    scalar()->attention_merge(a, empty, 1, 2);
     assert_memory_equal(a, some, sizeof a);
     memcpy(a, empty, sizeof a);
-    mf_attention_merge(a, some, 2);
+    scalar()->attention_merge(a, some, 1, 2);
     assert_memory_equal(a, some, sizeof a);
     // M' = 2.5, the weights exp(-1) and 1.
     float later[] = {2.5f, 1, 10, 20};
-    mf_attention_merge(a, later, 2);
+    scalar()->attention_merge(a, later, 1, 2);
     assert_float_equal(a[0], 2.5f, 0);
     assert_float_equal(a[1], 2 * mf_exp64(-1.0) + 1, 1e-6);
     assert_float_equal(a[2], 3 * mf_exp64(-1.0) + 10, 1e-5);

@@ -109,16 +109,14 @@ static void describe(char *out, size_t size, const shape *s) {
 
 // The first split alone or a few, then the others one by one, merged in order.
 static void check_cut_by_splits(check *c, const scene *s, const float *whole, const char *what) {
-    int32_t n = s->piece.split1, head_dim = s->kv.head_dim;
-    size_t queries = (size_t)(s->piece.n_rows * s->piece.n_group);
+    int32_t n = s->piece.split1, queries = s->piece.n_rows * s->piece.n_group;
     mf_attention_piece p = s->piece;
     p.split1 = n > 1 ? 1 + check_below(c, n - 1) : 1;
     float *state = run_piece(c, c->row, &p, s->state_floats);
     while (p.split1 < n) {
         p.split0 = p.split1++;
         float *later = run_piece(c, c->row, &p, s->state_floats);
-        for (size_t q = 0; q < queries; q++)
-            mf_attention_merge(state + q * (size_t)(head_dim + 2), later + q * (size_t)(head_dim + 2), head_dim);
+        c->row->attention_merge(state, later, queries, s->kv.head_dim);
     }
     check_floats(c, whole, state, s->state_floats, "%s, cut by splits", what);
 }

@@ -1,4 +1,4 @@
-// The reference of attention, and the merge of split results that every row of the table shares.
+// The reference of attention and of the merge of its splits.
 #include "backend/cpu/attention.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 #include "base/fma.h"
 #include "base/real.h"
 
-void mf_attention_merge(float *a, const float *b, int32_t head_dim) {
+static void merge(float *a, const float *b, int32_t head_dim) {
     if (b[1] == 0.0f) return;
     if (a[1] == 0.0f) {
         memcpy(a, b, mf_attention_state_floats(head_dim) * sizeof *a);
@@ -18,6 +18,11 @@ void mf_attention_merge(float *a, const float *b, int32_t head_dim) {
     a[0] = m;
     a[1] = mf_fma(a[1], wa, b[1] * wb);
     for (int32_t d = 0; d < head_dim; d++) a[2 + d] = mf_fma(a[2 + d], wa, b[2 + d] * wb);
+}
+
+void mf_attention_merge_scalar(float *a, const float *b, int32_t n, int32_t head_dim) {
+    size_t step = mf_attention_state_floats(head_dim);
+    for (int32_t i = 0; i < n; i++, a += step, b += step) merge(a, b, head_dim);
 }
 
 void mf_attention_finish(const float *state, float *out, int32_t head_dim) {
@@ -78,7 +83,7 @@ void mf_attention_scalar(const mf_attention_piece *p) {
                 mf_cell_range range = mf_attention_cells(p, r, split);
                 if (range.begin >= range.end) continue;
                 attend_split(p, q, split, range, score, cell, split_state);
-                mf_attention_merge(state, split_state, head_dim);
+                merge(state, split_state, head_dim);
             }
         }
     }

@@ -56,5 +56,6 @@ static inline mf_attention_layout mf_attention_layout_of(size_t queries, int32_t
 }
 
 void mf_attention_scalar(const mf_attention_piece *piece);
+void mf_attention_merge_scalar(float *a, const float *b, int32_t n, int32_t head_dim);
 
 #endif

@@ -10,6 +10,7 @@ typedef struct attention_work {
     size_t result_stride;
     float *query, *score, *result, *largest, *sum, *cells, *scales;
     mf_cell_range range[MF_ATTENTION_ROWS]; // of the split at hand
+    int32_t first_block;                    // its first cell in the first block that any row sees
 } attention_work;
 
 // How numbers stand in memory. Bytes have scales: in K one for each lane (cell) and 32 channels, in V one for each cell and two columns.
@@ -162,11 +163,16 @@ static mf_cell_range both(mf_cell_range a, mf_cell_range b) {
 
 static mf_cell_range range_of(const attention_work *w, int32_t query) { return w->range[query / w->p->n_group]; }
 
-// How far behind a block of cells in place the next one of the sequence lies (0 behind the last), in bytes.
-static ptrdiff_t next_block(const attention_work *w, int32_t split, int32_t block) {
-    int64_t next = (int64_t)split * MF_ATTENTION_SPLIT + block + MF_KV_BLOCK;
-    if (next > w->p->cell[w->p->n_rows - 1] || next >= (int64_t)w->p->split1 * MF_ATTENTION_SPLIT) return 0;
-    return block_part(w, split, block + MF_KV_BLOCK) - block_part(w, split, block);
+// How far behind a block's K or V what is read next begins, in bytes: that of the next block; behind the last K of a split its first V, and
+// behind the last V the first K of the next split, whoever reads it. 0: nothing.
+static ptrdiff_t next_read(const attention_work *w, int32_t split, int32_t block, bool is_v) {
+    int32_t next = block + MF_KV_BLOCK;
+    bool more = (int64_t)split * MF_ATTENTION_SPLIT + next <= w->p->cell[w->p->n_rows - 1];
+    bool within = more && next < MF_ATTENTION_SPLIT;
+    if (is_v && !more) return 0;
+    const uint8_t *from = block_part(w, split, block) + (is_v ? w->kv->v_offset : 0);
+    const uint8_t *to = block_part(w, split, within || is_v ? next : w->first_block);
+    return to + (is_v == within ? w->kv->v_offset : 0) - from;
 }
 
 // What is seen of some cells of a split: by which query vectors (those between the first and the last row that see any; rows
@@ -212,7 +218,7 @@ static void scores(const attention_work *w, int32_t split) {
                       MF_KV_LANES,
                       column,
                       form_of(w, BYTES_OF_K),
-                      next_block(w, split, block),
+                      next_read(w, split, block, false),
                       load_scales(w, part) + first * MF_KV_LANES};
         if (!in_place(s.queries, k.form)) {
             load_k(w, &k, columns);
@@ -322,8 +328,12 @@ static void results(const attention_work *w, int32_t split) {
         seen s = seen_of(w, block);
         if (s.queries.end == 0) continue;
         const uint8_t *half = block_part(w, split, cell) + w->kv->v_offset;
-        sixteens v = {
-            half, (size_t)w->head_dim, MF_LANES, form_of(w, BYTES_OF_V), next_block(w, split, cell), load_scales(w, half)};
+        sixteens v = {half,
+                      (size_t)w->head_dim,
+                      MF_LANES,
+                      form_of(w, BYTES_OF_V),
+                      next_read(w, split, cell, true),
+                      load_scales(w, half)};
         if (!in_place(s.queries, v.form) || w->head_dim % MF_LANES != 0) {
             load_v(w, &v, s.cells.begin - cell, s.cells.end - s.cells.begin);
             v = (sixteens){w->cells, MF_LANES, COLUMN_STRIDE, FLOATS, 0, NULL};
@@ -335,12 +345,9 @@ static void results(const attention_work *w, int32_t split) {
     }
 }
 
-// mf_attention_merge of a split's m, l and o into a state.
-static void merge_split(const attention_work *w, int32_t q, float *state) {
-    const float *o = w->result + (size_t)q * w->result_stride;
+// Merges a later split's m, l and o into a state.
+static void merge_state(float *state, float m, float l, const float *o, int32_t head_dim) {
     float *to = state + 2;
-    int32_t head_dim = w->head_dim;
-    float m = w->largest[q], l = w->sum[q];
     if (state[1] == 0.0f) {
         state[0] = m;
         state[1] = l;
@@ -353,18 +360,21 @@ static void merge_split(const attention_work *w, int32_t q, float *state) {
     lanes_store(both_l, lanes_fma(lanes_set1(state[1]), old, lanes_mul(lanes_set1(l), fresh)));
     state[0] = larger;
     state[1] = both_l[0];
-    int32_t d = 0;
-    for (; d + MF_LANES <= head_dim; d += MF_LANES)
-        lanes_store(to + d, lanes_fma(lanes_load(to + d), old, lanes_mul(lanes_load(o + d), fresh)));
-    if (d < head_dim)
-        lanes_store_part(to + d, lanes_fma(lanes_load_part(to + d, head_dim - d), old, lanes_mul(lanes_load(o + d), fresh)),
-                         head_dim - d);
+    LANES_MAP2(to, o, to, head_dim, lanes_fma(x, old, lanes_mul(y, fresh)));
+}
+
+static void vector_attention_merge(float *a, const float *b, int32_t n, int32_t head_dim) {
+    size_t step = mf_attention_state_floats(head_dim);
+    for (int32_t i = 0; i < n; i++, a += step, b += step)
+        if (b[1] != 0.0f) merge_state(a, b[0], b[1], b + 2, head_dim);
 }
 
 static void attend_split(attention_work *w, int32_t split) {
     const mf_attention_piece *p = w->p;
     for (int32_t r = 0; r < p->n_rows; r++) w->range[r] = mf_attention_cells(p, r, split);
-    if (seen_of(w, (mf_cell_range){0, MF_ATTENTION_SPLIT}).queries.end == 0) return;
+    seen s = seen_of(w, (mf_cell_range){0, MF_ATTENTION_SPLIT});
+    if (s.queries.end == 0) return;
+    w->first_block = s.cells.begin / MF_KV_BLOCK * MF_KV_BLOCK;
     scores(w, split);
     for (int32_t q = 0; q < w->queries; q++) {
         mf_cell_range range = range_of(w, q);
@@ -374,7 +384,9 @@ static void attend_split(attention_work *w, int32_t split) {
     results(w, split);
     for (int32_t q = 0; q < w->queries; q++) {
         mf_cell_range range = range_of(w, q);
-        if (range.begin < range.end) merge_split(w, q, p->state + (size_t)q * mf_attention_state_floats(w->head_dim));
+        if (range.begin < range.end)
+            merge_state(p->state + (size_t)q * mf_attention_state_floats(w->head_dim), w->largest[q], w->sum[q],
+                        w->result + (size_t)q * w->result_stride, w->head_dim);
     }
 }
 

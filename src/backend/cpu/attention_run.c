@@ -91,7 +91,6 @@ void mf_cpu_attention_piece(const cpu_run *run, const mf_node *node, int32_t pie
     if (__atomic_add_fetch(&s->split_done[unit], 1, __ATOMIC_ACQ_REL) < own_splits) return;
     s->split_done[unit] = 0;
     for (int32_t i = 1; i < own_splits; i++)
-        for (size_t at = 0; at < state_floats; at += (size_t)a->head_dim + 2)
-            mf_attention_merge(states + at, states + (size_t)i * state_floats + at, a->head_dim);
+        run->device->k->attention_merge(states, states + (size_t)i * state_floats, a->n_head / a->n_head_kv, a->head_dim);
     finish(run, node, tile, kv_head, states);
 }

@@ -73,16 +73,16 @@ typedef struct mf_kernels {
 
     void (*attention)(const mf_attention_piece *piece);
 
+    // Merges n attention states (M, L, O; head_dim + 2 floats each) of later splits, b, into those at a: docs/arithmetic.md, step 4.
+    // A state with L = 0 is empty.
+    void (*attention_merge)(float *a, const float *b, int32_t n, int32_t head_dim);
+
     // Runs this row's best int8 multiply-add instructions on registers for `rounds` rounds and returns the multiply-adds done.
     // *sink keeps the result alive.
     uint64_t (*int8_peak)(uint64_t rounds, uint32_t *sink);
 } mf_kernels;
 
-// Merges attention state b (M, L, O) of later splits into a: docs/arithmetic.md, step 4. One definition for all rows of the table is
-// in attention.c; state is head_dim + 2 floats. A state with L = 0 is empty.
-void mf_attention_merge(float *a, const float *b, int32_t head_dim);
-
-// out[d] = O[d] * (1 / L).
+// out[d] = O[d] * (1 / L) of a state.
 void mf_attention_finish(const float *state, float *out, int32_t head_dim);
 
 size_t mf_attention_scratch_floats(int32_t n_group, int32_t head_dim);

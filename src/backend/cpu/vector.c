@@ -102,4 +102,5 @@ void mf_vector_scalar(mf_kernels *k) {
     k->rope = rope_scalar;
     k->kv_store = kv_store_scalar;
     k->attention = mf_attention_scalar;
+    k->attention_merge = mf_attention_merge_scalar;
 }

@@ -270,4 +270,5 @@ static void vector_fill(mf_kernels *k) {
     k->rope = vector_rope;
     k->kv_store = vector_kv_store;
     k->attention = vector_attention;
+    k->attention_merge = vector_attention_merge;
 }
