@@ -119,7 +119,7 @@ static bool start(minfer_sequence *s, const minfer_sequence_options *o, mf_error
         p.sampler = o->evaluate_only ? NULL : &config.params;
         p.max_tokens = o->max_tokens;
         p.stop = s->stop.data, p.n_stop = s->stop.len;
-        p.all_logits = o->all_logits;
+        p.logits_from = o->all_logits ? 0 : -1;
         p.on_logits = o->on_logits ? on_logits : NULL;
         p.arg = s;
         s->sequence = mf_sequence_new(s->owner->engine, &p, err);

@@ -104,17 +104,22 @@ static size_t last_with_role(const mf_conversation *c, const char *role) {
     return i; // one behind it; 0: none
 }
 
+// mf_prompt_prepare of the first n messages.
+static bool prepare_first(mf_conversation *c, size_t n, mf_error *err) {
+    size_t all = c->entries.len;
+    c->entries.len = n;
+    bool ok = mf_prompt_prepare(c, err);
+    c->entries.len = all;
+    return ok;
+}
+
 bool mf_conversation_regenerate(mf_conversation *c, mf_error *err) {
     mf_sequence *s = c->params.sequence;
     size_t question = last_with_role(c, "user");
     if (question == 0 || question == c->entries.len)
         return mf_fail(err, MF_ERR_ARGUMENT, "there is no answer to generate again");
-    size_t n_entries = c->entries.len;
     if (c->answer_start < 1 || c->answer_start > mf_sequence_n_tokens(s)) { // the history came from a file
-        c->entries.len = question;
-        bool ok = mf_prompt_prepare(c, err);
-        c->entries.len = n_entries;
-        if (!ok) return false;
+        if (!prepare_first(c, question, err)) return false;
     } else {
         // The last row of the prompt is evaluated again: its logits are what the answer starts from.
         int32_t last = mf_sequence_tokens(s)[c->answer_start - 1];
@@ -136,6 +141,29 @@ bool mf_conversation_undo(mf_conversation *c, mf_error *err) {
     mf_sequence_stop(c->params.sequence);
     c->answer_start = -1; // the next turn finds by itself how far the cells agree
     return true;
+}
+
+bool mf_conversation_edit(mf_conversation *c, mf_str text, mf_error *err) {
+    size_t question = last_with_role(c, "user"), n = c->entries.len;
+    if (question == 0) return mf_fail(err, MF_ERR_ARGUMENT, "there is no question to edit");
+    if (!mf_conversation_add(c, "user", text, err)) return false;
+    mf_chat_entry *at = c->entries.data + question - 1, asked = c->entries.data[n];
+    size_t behind = (n + 1 - question) * sizeof asked; // the old question and what followed it
+    memmove(at + 1, at, behind);
+    *at = asked;
+    mf_sequence_stop(c->params.sequence);
+    const char *changed = c->changed;
+    c->changed = "a question was edited";
+    bool ok = prepare_first(c, question, err);
+    if (ok) {
+        c->answer_start = mf_sequence_n_tokens(c->params.sequence);
+    } else {
+        c->changed = changed;
+        memmove(at, at + 1, behind);
+        c->entries.data[n] = asked;
+    }
+    drop_entries(c, ok ? question : n);
+    return ok;
 }
 
 const char *mf_conversation_last_question(const mf_conversation *c) {

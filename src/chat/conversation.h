@@ -73,6 +73,10 @@ bool mf_conversation_regenerate(mf_conversation *c, mf_error *err);
 // Takes back the last question and what followed it; nothing is evaluated. MF_ERR_ARGUMENT: there is none.
 bool mf_conversation_undo(mf_conversation *c, mf_error *err);
 
+// Begins the last turn again with another question, which takes the place of the old one and its answer; on failure these stay.
+// MF_ERR_ARGUMENT: there is no question.
+bool mf_conversation_edit(mf_conversation *c, mf_str text, mf_error *err);
+
 // The last question; NULL: none.
 const char *mf_conversation_last_question(const mf_conversation *c);
 

@@ -61,7 +61,7 @@ static bool do_edit(mf_chat *c, mf_str text, mf_error *err) {
         mf_line_remember(c->reader, line.data);
     }
     bool ok = !line.failed || mf_fail_memory(err, line.cap, "the question");
-    ok = ok && mf_conversation_undo(&c->conversation, err) && mf_chat_ask(c, (mf_str){line.data, line.len}, err);
+    ok = ok && mf_conversation_edit(&c->conversation, (mf_str){line.data, line.len}, err) && mf_chat_answer(c, err);
     free(line.data);
     return ok;
 }

@@ -6,37 +6,23 @@
 #include "base/log.h"
 #include "cli/chat.h"
 #include "cli/commands.h"
-#include "cli/info.h"
 #include "cli/input.h"
 #include "cli/inside.h"
 #include "cli/prompt.h"
 
-#define DEFAULT_CTX    4096
 #define LINE_MAX_BYTES (16u << 20)
 
 // ---- Loading
 
-static bool choose_ctx(mf_chat *c, mf_engine_params *params, mf_error *err) {
-    int32_t most = c->loaded.model->hparams.n_ctx_train, want = c->o->ctx;
-    if (want == MF_CTX_AUTO) return mf_load_auto_ctx(&c->loaded, params, err);
-    if (want > most) mf_log(MF_LOG_NOTICE, "--ctx %d is more than the model's %d, which is used", want, most);
-    params->n_ctx = !want && DEFAULT_CTX < most ? DEFAULT_CTX : !want || want > most ? most : want;
-    return true;
-}
-
 static bool load(mf_chat *c, const char *path, mf_error *err) {
     mf_loaded *l = &c->loaded;
     mf_engine_params params;
-    if (!mf_load_file(l, path, err)) return false;
-    if (c->o->meta) mf_info_log_metadata(l->file);
-    if (!mf_engine_params_from(c->o, &params, err) || !mf_load_devices(l, c->o, err) || !mf_load_model(l, err) ||
-        !mf_load_tokenizer(l, c->o, err) || !mf_load_ends(l, &c->eog, err))
-        return false;
+    if (!mf_load_for_answers(l, c->o, path, &params, err) || !mf_load_ends(l, &c->eog, err)) return false;
     c->prompt = (mf_prompt_source){l, c->o, mf_prompt_template(l, c->o, false, err), false};
     return c->prompt.template &&
            mf_sampling_make(&c->sampling, c->o, l->file, l->tokenizer, c->eog.data, c->eog.len, l->model->hparams.n_vocab,
                             err) &&
-           choose_ctx(c, &params, err) && mf_load_engine(l, &params, err);
+           mf_load_ctx(l, c->o, 0, &params, err) && mf_load_engine(l, &params, err);
 }
 
 // Cells kept free for an answer: what was asked for, at most a quarter of the context.

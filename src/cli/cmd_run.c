@@ -1,4 +1,5 @@
 // minfer run: one prompt, one answer.
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,14 +7,11 @@
 #include "base/log.h"
 #include "cli/answer.h"
 #include "cli/commands.h"
-#include "cli/info.h"
 #include "cli/input.h"
 #include "cli/inside.h"
 #include "cli/piece.h"
 #include "cli/prompt.h"
 #include "cli/sampling.h"
-
-#define DEFAULT_CTX 4096
 
 // What a run holds.
 typedef struct job {
@@ -27,40 +25,22 @@ typedef struct job {
     mf_output out;
 } job;
 
-// The context: as asked, or the default made large enough for the prompt and the answer; at most the model's.
+// The context, which without --ctx is large enough for the prompt and the answer.
 static bool choose_ctx(const job *j, mf_engine_params *params, mf_error *err) {
-    const mf_options *o = j->o;
-    int64_t most = j->loaded.model->hparams.n_ctx_train, prompt = (int64_t)j->prompt.len;
-    int64_t answer = o->n_predict >= 0 ? o->n_predict : 512, want = o->ctx;
-    if (want == MF_CTX_AUTO) {
-        if (!mf_load_auto_ctx(&j->loaded, params, err)) return false;
-        want = params->n_ctx;
-    }
-    if (!want) {
-        want = prompt + answer > DEFAULT_CTX ? prompt + answer : DEFAULT_CTX;
-        if (want > most) want = most;
-    }
-    if (want > most) {
-        mf_log(MF_LOG_NOTICE, "--ctx %lld is more than the model's %lld, which is used", (long long)want, (long long)most);
-        want = most;
-    }
-    if (prompt > want)
-        return mf_fail(err, MF_ERR_LIMIT, "the prompt has %lld tokens and the context %lld%s", (long long)prompt,
-                       (long long)want, want == most ? ", the model's maximum" : "; --ctx makes it larger");
-    params->n_ctx = (int32_t)want;
-    return true;
+    int64_t prompt = (int64_t)j->prompt.len, answer = j->o->n_predict >= 0 ? j->o->n_predict : 512;
+    if (!mf_load_ctx(&j->loaded, j->o, prompt + answer, params, err)) return false;
+    return prompt <= params->n_ctx ||
+           mf_fail(err, MF_ERR_LIMIT, "the prompt has %" PRId64 " tokens and the context %d%s", prompt, params->n_ctx,
+                   params->n_ctx == j->loaded.model->hparams.n_ctx_train ? ", the model's maximum"
+                                                                         : "; --ctx makes it larger");
 }
 
 static bool load(job *j, const char *path, mf_error *err) {
     mf_loaded *l = &j->loaded;
     mf_engine_params params;
-    if (!mf_load_file(l, path, err)) return false;
-    if (j->o->meta) mf_info_log_metadata(l->file);
-    if (!mf_engine_params_from(j->o, &params, err) || !mf_load_devices(l, j->o, err) || !mf_load_model(l, err) ||
-        !mf_load_tokenizer(l, j->o, err) || !mf_prompt_ids(l, j->o, j->text, &j->prompt, err) ||
-        !mf_load_ends(l, &j->eog, err))
-        return false;
-    return mf_sampling_make(&j->sampling, j->o, l->file, l->tokenizer, j->eog.data, j->eog.len, l->model->hparams.n_vocab,
+    return mf_load_for_answers(l, j->o, path, &params, err) && mf_prompt_ids(l, j->o, j->text, &j->prompt, err) &&
+           mf_load_ends(l, &j->eog, err) &&
+           mf_sampling_make(&j->sampling, j->o, l->file, l->tokenizer, j->eog.data, j->eog.len, l->model->hparams.n_vocab,
                             err) &&
            choose_ctx(j, &params, err) && mf_load_engine(l, &params, err);
 }

@@ -129,6 +129,9 @@ const char *mf_help_title(mf_flag_group group);
 // Appends a flag's " (default: 512)", where it has one that is worth a word.
 void mf_help_default(const mf_flag *flag, const mf_options *defaults, mf_buf *out);
 
+// The names of a set of commands with commas between, or "all".
+void mf_help_commands(unsigned set, mf_buf *out);
+
 // man.c
 void mf_help_man(mf_buf *out); // the man page in roff
 

@@ -152,7 +152,7 @@ static void add_code_names(mf_buf *out, const mf_flag *flag) {
     }
 }
 
-static void add_commands(mf_buf *out, unsigned set) {
+void mf_help_commands(unsigned set, mf_buf *out) {
     size_t n;
     const mf_command *commands = mf_commands(&n);
     if (set == MF_CMD_ALL) {
@@ -172,7 +172,7 @@ static void add_row(mf_buf *out, const mf_flag *flag, const mf_options *defaults
     mf_buf_text(out, "| ");
     add_code_names(out, flag);
     mf_buf_printf(out, " | %s%s%s | ", env[0] ? "`" : "", env, env[0] ? "`" : "");
-    add_commands(out, flag->commands);
+    mf_help_commands(flag->commands, out);
     mf_buf_text(out, " | ");
     add_cell(out, flag->help);
     mf_help_default(flag, defaults, out);

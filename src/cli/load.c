@@ -8,7 +8,10 @@
 #include "backend/backends.h"
 #include "base/cpu.h"
 #include "base/log.h"
+#include "cli/info.h"
 #include "cli/terminal.h"
+
+#define DEFAULT_CTX 4096
 
 void mf_unload(mf_loaded *l) {
     mf_engine_free(l->engine);
@@ -92,6 +95,13 @@ bool mf_load_tokenizer(mf_loaded *l, const mf_options *o, mf_error *err) {
     return true;
 }
 
+bool mf_load_for_answers(mf_loaded *l, const mf_options *o, const char *path, mf_engine_params *params, mf_error *err) {
+    if (!mf_load_file(l, path, err)) return false;
+    if (o->meta) mf_info_log_metadata(l->file);
+    return mf_engine_params_from(o, params, err) && mf_load_devices(l, o, err) && mf_load_model(l, err) &&
+           mf_load_tokenizer(l, o, err);
+}
+
 // ---- The engine
 
 static const struct {
@@ -147,6 +157,15 @@ bool mf_load_engine(mf_loaded *l, const mf_engine_params *params, mf_error *err)
 bool mf_load_auto_ctx(const mf_loaded *l, mf_engine_params *params, mf_error *err) {
     if (!mf_memory_auto_ctx(l->model, &l->devices, params, false, mf_memory_available(), err)) return false;
     mf_log(MF_LOG_DEBUG, "--ctx auto is %d", params->n_ctx);
+    return true;
+}
+
+bool mf_load_ctx(const mf_loaded *l, const mf_options *o, int64_t n_tokens, mf_engine_params *params, mf_error *err) {
+    int64_t most = l->model->hparams.n_ctx_train, want = n_tokens > DEFAULT_CTX ? n_tokens : DEFAULT_CTX;
+    if (o->ctx == MF_CTX_AUTO) return mf_load_auto_ctx(l, params, err);
+    if (o->ctx > most) mf_log(MF_LOG_NOTICE, "--ctx %d is more than the model's %" PRId64 ", which is used", o->ctx, most);
+    if (o->ctx) want = o->ctx;
+    params->n_ctx = (int32_t)(want < most ? want : most);
     return true;
 }
 

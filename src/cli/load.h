@@ -40,6 +40,12 @@ bool mf_engine_params_from(const mf_options *o, mf_engine_params *params, mf_err
 // Sets n_ctx to what fits into the memory that is free (--ctx auto), before the weights are prepared.
 bool mf_load_auto_ctx(const mf_loaded *l, mf_engine_params *params, mf_error *err);
 
+// Sets n_ctx as --ctx asks; without it to 4,096, or to n_tokens where those are more. At most the model's maximum.
+bool mf_load_ctx(const mf_loaded *l, const mf_options *o, int64_t n_tokens, mf_engine_params *params, mf_error *err);
+
+// All that answers need but the engine, and the engine's parameters that flags set; logs the file's metadata where --meta asks for it.
+bool mf_load_for_answers(mf_loaded *l, const mf_options *o, const char *path, mf_engine_params *params, mf_error *err);
+
 void mf_log_kv(const mf_engine *engine); // the cache's statistics, for --verbose
 
 #endif

@@ -44,11 +44,7 @@ static void add_commands_of(mf_buf *out, const mf_flag *flag) {
     const mf_command *commands = mf_commands(&n);
     if (flag->commands == MF_CMD_ALL || flag->commands == commands[0].bit) return;
     mf_buf_text(out, " (");
-    for (size_t i = 0, first = 1; i < n; i++) {
-        if (!(commands[i].bit & flag->commands)) continue;
-        mf_buf_printf(out, "%s%s", first ? "" : ", ", commands[i].name);
-        first = 0;
-    }
+    mf_help_commands(flag->commands, out);
     mf_buf_char(out, ')');
 }
 

@@ -28,6 +28,16 @@ void mf_batch_free(mf_batch *b) {
 
 static int32_t pending(const mf_sequence *s) { return (int32_t)s->tokens.len - s->n_evaluated; }
 
+static bool wants_logits(const mf_sequence *s, int32_t position) {
+    return s->params.logits_from >= 0 && position >= s->params.logits_from;
+}
+
+// How many of a sequence's next n rows so many outputs are enough for.
+static int32_t within_outs(const mf_sequence *s, int32_t n, int32_t n_outs) {
+    int32_t from = s->params.logits_from, silent = from > s->n_evaluated ? from - s->n_evaluated : 0;
+    return from < 0 || n - silent <= n_outs ? n : silent + n_outs;
+}
+
 // Puts n rows of a sequence into the batch. Their cells were taken; those before `fresh` hold their K and V already.
 static void add_rows(mf_batch *b, mf_sequence *s, int32_t n, int32_t fresh) {
     int32_t number = b->n_seqs++, first = s->n_evaluated;
@@ -43,7 +53,7 @@ static void add_rows(mf_batch *b, mf_sequence *s, int32_t n, int32_t fresh) {
         b->row_error[row] = 0;
         b->stored[row] = first + i < fresh;
         bool last = (size_t)(first + i) + 1 == s->tokens.len;
-        if (s->params.all_logits || last) b->out_row[b->n_outs++] = row;
+        if (wants_logits(s, first + i) || last) b->out_row[b->n_outs++] = row;
     }
     b->outs[number] = b->n_outs - b->first_out[number];
 }
@@ -52,7 +62,7 @@ static void add_rows(mf_batch *b, mf_sequence *s, int32_t n, int32_t fresh) {
 static void serve(mf_engine *e, mf_sequence *s, int32_t most) {
     mf_batch *b = &e->batch;
     int32_t n = pending(s) < most ? pending(s) : most, outs_left = e->params.max_outs - b->n_outs;
-    if (s->params.all_logits && n > outs_left) n = outs_left;
+    n = within_outs(s, n, outs_left);
     if (n <= 0 || (n == pending(s) && outs_left < 1)) return;
     mf_error err = {0};
     int32_t fresh = s->table.n_cells;

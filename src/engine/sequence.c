@@ -5,7 +5,7 @@
 #include "engine/session.h"
 #include "engine/state.h"
 
-void mf_sequence_params_init(mf_sequence_params *params) { *params = (mf_sequence_params){.max_tokens = -1}; }
+void mf_sequence_params_init(mf_sequence_params *params) { *params = (mf_sequence_params){.max_tokens = -1, .logits_from = -1}; }
 
 static int32_t smaller(int32_t a, int32_t b) { return a < b ? a : b; }
 
@@ -76,7 +76,7 @@ bool mf_sequence_append(mf_sequence *s, const int32_t *ids, size_t n, mf_error *
     if (n == 0) return true;
     memcpy(s->tokens.data + s->tokens.len, ids, n * sizeof *ids);
     s->tokens.len += n;
-    bool bypass = s->n_evaluated > 0 || s->params.all_logits || !s->engine->params.prefix_cache;
+    bool bypass = s->n_evaluated > 0 || s->params.logits_from >= 0 || !s->engine->params.prefix_cache;
     if (!bypass && !take_prefix(s, err)) {
         s->tokens.len -= n;
         return false;

@@ -90,10 +90,9 @@ static bool score(run *r, int32_t row, const float *logits, int32_t target) {
 static void on_logits(void *arg, mf_sequence *sequence, int32_t position, const float *logits, int32_t n_vocab) {
     (void)sequence, (void)n_vocab;
     run *r = arg;
-    int32_t first = r->task->n_ctx / 2;
-    if (r->failed || position < first || position + 1 >= r->task->n_ctx) return;
+    if (r->failed || position + 1 >= r->task->n_ctx) return;
     int32_t target = r->task->tokens[(size_t)r->chunk * (size_t)r->task->n_ctx + (size_t)position + 1];
-    r->failed = !score(r, position - first, logits, target);
+    r->failed = !score(r, position - r->task->n_ctx / 2, logits, target);
 }
 
 static bool step_to_end(run *r, mf_error *err) {
@@ -114,7 +113,7 @@ static bool read_chunk(run *r, int32_t *ids, mf_error *err) {
     if (t->bos >= 0) ids[0] = t->bos;
     mf_sequence_params params;
     mf_sequence_params_init(&params);
-    params.all_logits = true;
+    params.logits_from = t->n_ctx / 2;
     params.on_logits = on_logits;
     params.arg = r;
     mf_sequence *s = mf_sequence_new(t->engine, &params, err);

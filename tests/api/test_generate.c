@@ -109,7 +109,7 @@ static void logits_inside(row_store *rows) {
     mf_sampler_params_init(&sampler);
     mf_sequence_params sp;
     mf_sequence_params_init(&sp);
-    sp.sampler = &sampler, sp.max_tokens = 8, sp.all_logits = true, sp.on_logits = store_inside, sp.arg = rows;
+    sp.sampler = &sampler, sp.max_tokens = 8, sp.logits_from = 0, sp.on_logits = store_inside, sp.arg = rows;
     mf_sequence *s = mf_sequence_new(e, &sp, &err);
     assert_true(s && mf_sequence_append(s, prompt, PROMPT, &err));
     while (!mf_engine_idle(e)) {

@@ -93,6 +93,8 @@ def commands():
     assert with_system != base
     r = talk(["/system be kind", "one", "/system", "two", "/system none", "/clear", "one", "two"])
     assert answers(r) == [with_system[0], "be kind", with_system[1], *base], r.out
+    r = talk(["one", "two", "/edit " + "word " * 2000, "three"])  # the turn that was to be edited stays
+    assert "no older turn can leave" in r.err and r.out == talk(["one", "two", "three"]).out, (r.out, r.err)
     edits = talk(["one", "/edit"])
     assert "/edit needs the new text" in edits.err
 

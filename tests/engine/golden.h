@@ -61,7 +61,7 @@ static inline mf_sequence *trace_start(mf_engine *e, trace *t, bool all_rows, co
     mf_sequence_params p;
     mf_sequence_params_init(&p);
     p.sampler = &greedy, p.max_tokens = N_DECODE;
-    if (t) p.all_logits = all_rows, p.on_logits = trace_record, p.arg = t;
+    if (t) p.logits_from = all_rows ? 0 : -1, p.on_logits = trace_record, p.arg = t;
     mf_sequence *s = mf_sequence_new(e, &p, err);
     if (s && mf_sequence_append(s, ids, (size_t)n, err)) return s;
     mf_sequence_free(s);

@@ -16,7 +16,7 @@ static inline void logits_collect(void *arg, mf_sequence *seq, int32_t position,
 static inline bool logits_run(mf_engine *e, const int32_t *ids, int32_t n, float *rows, mf_error *err) {
     mf_sequence_params sp;
     mf_sequence_params_init(&sp);
-    sp.all_logits = true, sp.on_logits = logits_collect, sp.arg = rows;
+    sp.logits_from = 0, sp.on_logits = logits_collect, sp.arg = rows;
     mf_sequence *s = mf_sequence_new(e, &sp, err);
     bool ok = s && mf_sequence_append(s, ids, (size_t)n, err);
     while (ok && !mf_engine_idle(e)) {

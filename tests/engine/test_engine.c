@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/cpu.h"
+#include "base/half.h"
 #include "engine/fixture.h"
 
 static int allocations;
@@ -209,6 +210,49 @@ static void truncation_forgets(void **state) {
     mf_engine_free(e);
 }
 
+// Which rows were reported, and a sum over each one's bytes.
+typedef struct reported {
+    int32_t n, first;
+    uint64_t sum[80];
+} reported;
+
+static void note_row(void *arg, mf_sequence *s, int32_t position, const float *logits, int32_t n_vocab) {
+    (void)s;
+    reported *r = arg;
+    if (r->n++ == 0) r->first = position;
+    assert_int_equal(position, r->first + r->n - 1);
+    for (int32_t i = 0; i < n_vocab; i++) r->sum[position] = r->sum[position] * 31 + mf_f32_bits(logits[i]);
+}
+
+// The same logits from any row on, with fewer outputs than a batch has rows.
+static void logits_are_reported_from_a_row_on(void **state) {
+    (void)state;
+    static const int32_t from[] = {0, 1, 33, 70, 79, 80, INT32_MAX, -1};
+    reported all;
+    for (size_t i = 0; i < sizeof from / sizeof *from; i++) {
+        mf_error err = {0};
+        mf_engine_params p;
+        mf_engine_params_init(&p);
+        p.n_ctx = 256, p.n_batch = 32, p.max_outs = 5;
+        mf_engine *e = mf_engine_new(model.model, &model.devices, &p, &err);
+        reported r = {0};
+        mf_sequence_params q;
+        mf_sequence_params_init(&q);
+        q.logits_from = from[i], q.on_logits = note_row, q.arg = &r;
+        mf_sequence *s = e ? mf_sequence_new(e, &q, &err) : NULL;
+        int32_t ids[80], first = from[i] >= 0 && from[i] < 79 ? from[i] : 79;
+        for (int32_t k = 0; k < 80; k++) ids[k] = 30 + 2 * k;
+        if (!s || !mf_sequence_append(s, ids, 80, &err)) fail_msg("%s", err.text);
+        drain(e, NULL);
+        assert_int_equal(r.first, first);
+        assert_int_equal(r.n, 80 - first);
+        if (i == 0) all = r;
+        assert_memory_equal(r.sum + first, all.sum + first, (size_t)r.n * sizeof r.sum[0]);
+        mf_sequence_free(s);
+        mf_engine_free(e);
+    }
+}
+
 static void a_decode_step_allocates_nothing(void **state) {
     (void)state;
     if (!COUNTS_ALLOCATIONS) skip();
@@ -295,6 +339,7 @@ int main(void) {
         cmocka_unit_test(generation_ends_for_a_reason),
         cmocka_unit_test(a_full_cache_ends_only_who_asks_for_more),
         cmocka_unit_test(truncation_forgets),
+        cmocka_unit_test(logits_are_reported_from_a_row_on),
         cmocka_unit_test(a_decode_step_allocates_nothing),
         cmocka_unit_test(memory_stays_within_the_plan),
         cmocka_unit_test(non_finite_activations_name_the_place),

@@ -22,7 +22,7 @@ static void write_row(void *arg, mf_sequence *seq, int32_t position, const float
 static bool evaluate(mf_engine *e, const int32_t *ids, int32_t n, sink *s, mf_error *err) {
     mf_sequence_params p;
     mf_sequence_params_init(&p);
-    p.all_logits = true, p.on_logits = write_row, p.arg = s;
+    p.logits_from = 0, p.on_logits = write_row, p.arg = s;
     mf_sequence *seq = mf_sequence_new(e, &p, err);
     bool ok = seq && mf_sequence_append(seq, ids, (size_t)n, err);
     while (ok && !mf_engine_idle(e)) {
