@@ -5,7 +5,9 @@
 #include "engine/session.h"
 #include "engine/state.h"
 
-void mf_sequence_params_init(mf_sequence_params *params) { *params = (mf_sequence_params){.max_tokens = -1, .logits_from = -1}; }
+void mf_sequence_params_init(mf_sequence_params *params) {
+    *params = (mf_sequence_params){.max_tokens = -1, .logits_from = -1};
+}
 
 static int32_t smaller(int32_t a, int32_t b) { return a < b ? a : b; }
 
