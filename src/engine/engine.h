@@ -94,6 +94,11 @@ int32_t mf_sequence_n_cached(const mf_sequence *seq);    // tokens that were fou
 const int32_t *mf_sequence_tokens(const mf_sequence *seq);
 bool mf_sequence_idle(const mf_sequence *seq); // nothing to evaluate
 
+// How many tokens were ever sampled in the sequence: the index of its next draw (docs/sampling.md), which no truncate, shift or new
+// turn takes back. For one that goes on where another ended; mf_sequence_set_draws never lowers it.
+uint64_t mf_sequence_n_draws(const mf_sequence *seq);
+void mf_sequence_set_draws(mf_sequence *seq, uint64_t n);
+
 typedef enum mf_finish {
     MF_FINISH_NONE,
     MF_FINISH_STOP,

@@ -131,6 +131,11 @@ int32_t mf_sequence_n_evaluated(const mf_sequence *s) { return s->n_evaluated; }
 int32_t mf_sequence_n_cached(const mf_sequence *s) { return s->n_cached; }
 const int32_t *mf_sequence_tokens(const mf_sequence *s) { return s->tokens.data; }
 bool mf_sequence_idle(const mf_sequence *s) { return !s->active; }
+uint64_t mf_sequence_n_draws(const mf_sequence *s) { return s->n_draws; }
+
+void mf_sequence_set_draws(mf_sequence *s, uint64_t n) {
+    if (n > s->n_draws) s->n_draws = n;
+}
 
 void mf_sequence_end(mf_sequence *s, int32_t token, mf_finish finish, const mf_error *why) {
     mf_engine *e = s->engine;

@@ -144,7 +144,8 @@ bool mf_session_commit(mf_session *s, const void *state, size_t n, mf_error *err
                                    .n_pure = (uint32_t)(q->table.shifted ? q->table.n_pure : q->n_evaluated),
                                    .shifted = q->table.shifted,
                                    .n_prompt = (uint32_t)q->n_prompt,
-                                   .n_generated = (uint32_t)q->n_generated};
+                                   .n_generated = (uint32_t)q->n_generated,
+                                   .n_draws = q->n_draws};
     if (begin(s, err) && append_tokens(s, err) && append_blocks(s, err) &&
         mf_journal_commit(&s->journal, &head, sizeof head, state, n, err)) {
         q->saved_tokens = (int32_t)q->tokens.len;

@@ -11,7 +11,8 @@ typedef struct mf_session_identity {
 } mf_session_identity;
 
 typedef struct mf_session_commit_head { // the caller's bytes follow
-    uint32_t n_tokens, n_cells, n_pure, shifted, n_prompt, n_generated, zero[2];
+    uint32_t n_tokens, n_cells, n_pure, shifted, n_prompt, n_generated;
+    uint64_t n_draws;
 } mf_session_commit_head;
 
 _Static_assert(sizeof(mf_session_identity) == 48 && sizeof(mf_session_commit_head) == 32, "as the journal knows them");

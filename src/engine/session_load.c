@@ -74,7 +74,7 @@ static bool take_commit(contents *c, const mf_record *r, mf_error *err) {
     c->n_state = r->size - sizeof *h;
     uint64_t blocks = ((uint64_t)h->n_cells + MF_KV_BLOCK - 1) / MF_KV_BLOCK;
     if (h->n_tokens > c->tokens.len || h->n_cells > h->n_tokens || h->n_pure > h->n_cells || h->shifted > 1 ||
-        h->n_prompt > h->n_tokens || h->n_generated > INT32_MAX || blocks > c->blocks.len || h->zero[0] || h->zero[1])
+        h->n_prompt > h->n_tokens || h->n_generated > INT32_MAX || blocks > c->blocks.len)
         return bad("a commit of what is not there", err);
     c->tokens.len = h->n_tokens, c->blocks.len = (size_t)blocks;
     return true;
@@ -177,6 +177,7 @@ static bool restore(mf_sequence *s, const contents *c, mf_error *err) {
     s->n_evaluated = n_cells;
     s->n_prompt = (int32_t)c->commit.n_prompt;
     s->n_generated = (int32_t)c->commit.n_generated;
+    mf_sequence_set_draws(s, c->commit.n_draws);
     s->n_cached = 0;
     s->active = false;
     s->saved_tokens = (int32_t)c->tokens.len, s->saved_cells = n_cells;

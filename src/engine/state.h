@@ -13,8 +13,10 @@ struct mf_sequence {
     int32_t n_evaluated;
     int32_t n_prompt;    // tokens that were appended: what is behind them was generated
     int32_t n_generated; // since the last append
-    int32_t n_cached;    // found in the prefix cache
-    bool active;         // has rows to evaluate
+    uint64_t
+        n_draws; // tokens that were ever sampled: the index of the next draw. It only grows, whatever happens to the tokens
+    int32_t n_cached; // found in the prefix cache
+    bool active;      // has rows to evaluate
     bool failed;
     int32_t slot;                      // in engine->sequences
     struct mf_session *session;        // NULL: none

@@ -11,7 +11,7 @@ static bool is_stop(const mf_sequence *s, int32_t token) {
 static void generate(mf_sequence *s, const float *logits) {
     int32_t token;
     mf_error err = {0};
-    if (!mf_sampler_sample(s->sampler, logits, (uint64_t)s->n_generated, &token, &err)) {
+    if (!mf_sampler_sample(s->sampler, logits, s->n_draws++, &token, &err)) {
         mf_sequence_end(s, -1, MF_FINISH_ERROR, &err);
         return;
     }

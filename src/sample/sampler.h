@@ -83,8 +83,8 @@ void mf_sampler_set_mask(mf_sampler *s, mf_sampler_mask mask, void *arg);
 // the vocabulary.
 bool mf_sampler_accept(mf_sampler *s, int32_t token);
 
-// Chooses a token from n_vocab logits, which are not modified. token_index is the number of tokens generated so far in this
-// sequence: with the seed it is the counter of the random draws. Sampling changes nothing that a later sampling sees (mirostat
+// Chooses a token from n_vocab logits, which are not modified. token_index is the number of tokens that were
+// ever sampled in this sequence: with the seed it is the counter of the random draws, and no draw of a sequence is used twice. Sampling changes nothing that a later sampling sees (mirostat
 // learns when the token is accepted), so it may be repeated. MF_ERR_NUMERIC: a logit that is NaN or +infinity (named by token),
 // or no logit above -infinity, before or after bias, penalties and mask.
 bool mf_sampler_sample(mf_sampler *s, const float *logits, uint64_t token_index, int32_t *token, mf_error *err);

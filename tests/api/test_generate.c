@@ -286,7 +286,10 @@ static void test_turns_and_truncation(void **state) {
     (void)state;
     minfer_engine *e = fixture_engine(model, 1, 0);
     answer a;
-    minfer_sequence_options o = options_for(&a, NULL, 12);
+    minfer_sampling greedy;
+    minfer_sampling_init(&greedy, sizeof greedy);
+    greedy.temp = 0;
+    minfer_sequence_options o = options_for(&a, &greedy, 12);
     minfer_sequence *s = sequence(e, &o);
     assert_ptr_equal(minfer_sequence_engine(s), e);
     good(minfer_append(s, prompt, 20, &error));

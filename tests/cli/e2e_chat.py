@@ -84,17 +84,23 @@ def commands():
     base = answers(talk(["one", "two"]))
     r = talk(["one", "two", "/regen", "/regen"], "--verbose")
     assert evaluated(r)[2:] == [1, 1] and answers(r)[:2] == base and len(set(answers(r)[1:])) == 3, r.out
-    assert answers(talk(["one", "two", "/regen"], "--greedy"))[1:] == answers(talk(["one", "two", "two"], "--greedy"))[1:2] * 2
-    r = talk(["one", "other", "/undo", "two"], "--verbose")
+    assert len(set(answers(talk(["one", "/clear", "one", "/clear", "one"])))) == 3  # no draw is used twice
+
+    def plain(lines, *args):  # without draws an answer follows from what was said alone
+        return talk(lines, "--greedy", *args)
+
+    base = answers(plain(["one", "two"]))
+    assert answers(plain(["one", "two", "/regen"]))[1:] == answers(plain(["one", "two", "two"]))[1:2] * 2
+    r = plain(["one", "other", "/undo", "two"], "--verbose")
     assert answers(r)[2] == base[1] and evaluated(r)[2] <= own("two"), r.err
-    assert answers(talk(["one", "other", "/edit two"]))[2] == base[1]
-    assert answers(talk(["x", "/clear", "one", "two"]))[1:] == base
-    with_system = answers(talk(["one", "two"], "--system", "be kind"))
+    assert answers(plain(["one", "other", "/edit two"]))[2] == base[1]
+    assert answers(plain(["x", "/clear", "one", "two"]))[1:] == base
+    with_system = answers(plain(["one", "two"], "--system", "be kind"))
     assert with_system != base
-    r = talk(["/system be kind", "one", "/system", "two", "/system none", "/clear", "one", "two"])
+    r = plain(["/system be kind", "one", "/system", "two", "/system none", "/clear", "one", "two"])
     assert answers(r) == [with_system[0], "be kind", with_system[1], *base], r.out
-    r = talk(["one", "two", "/edit " + "word " * 2000, "three"])  # the turn that was to be edited stays
-    assert "no older turn can leave" in r.err and r.out == talk(["one", "two", "three"]).out, (r.out, r.err)
+    r = plain(["one", "two", "/edit " + "word " * 2000, "three"])  # the turn that was to be edited stays
+    assert "no older turn can leave" in r.err and r.out == plain(["one", "two", "three"]).out, (r.out, r.err)
     edits = talk(["one", "/edit"])
     assert "/edit needs the new text" in edits.err
 
@@ -106,8 +112,8 @@ def saved():
         history = json.load(f)
     assert history["minfer_session"] == 1 and [m["role"] for m in history["messages"]] == ["user", "assistant"] * 2, history
     assert [m["content"] for m in history["messages"][1::2]] == answers(r)[:2], history
-    r = talk([f"/load {path}", "three"], "--verbose")  # encoded again, the answers may be cut into other tokens
-    assert answers(talk(["x", f"/load {path}", "three"]))[1:] == answers(r) and evaluated(r)[0] > own("three")
+    r = talk([f"/load {path}", "three"], "--greedy", "--verbose")  # encoded again, the answers may be cut into other tokens
+    assert answers(talk(["x", f"/load {path}", "three"], "--greedy"))[1:] == answers(r) and evaluated(r)[0] > own("three")
     for content, part in ((b"{", "line 1"), (b"[]", "no history"), (b'{"minfer_session": 2, "messages": []}', "version 2"),
                           (b'{"minfer_session": 1, "messages": [{"role": "tool", "content": ""}]}', "no role"),
                           (b'{"minfer_session": 1, "messages": [{"role": "user", "content": 1}]}', "no text"),
@@ -158,10 +164,10 @@ def session_commands():
 
     talk(["/system be kind"], "--session", path)
     assert roles() == ["system"]
-    talk(["one", "two", "/undo"], "--session", path)
+    talk(["one", "two", "/undo"], "--greedy", "--session", path)
     assert roles() == ["system", "user", "assistant"]
-    r = talk(["two"], "--session", path, "--verbose")
-    assert answers(r)[0] == answers(talk(["one", "two"], "--system", "be kind"))[1] and evaluated(r)[0] <= own("two"), r.err
+    r = talk(["two"], "--greedy", "--session", path, "--verbose")
+    assert answers(r)[0] == answers(talk(["one", "two"], "--greedy", "--system", "be kind"))[1] and evaluated(r)[0] <= own("two"), r.err
     # The flag's system message beats the history's; the same one changes nothing.
     r = talk(["three"], "--session", path, "--system", "be kind", "--verbose")
     assert evaluated(r) == [own("three")], r.err
