@@ -176,12 +176,15 @@ static bool make_room(mf_conversation *c, mf_symbols *held, const prompt *whole,
         // Only the tokens that agree with the conversation are worth moving.
         mf_symbols_cut(held, whole->n_held, held->end.len);
         mf_error failed = {0};
-        if (memchr(leave, true, n) && !shift(c, held, whole, &p, &failed)) {
+        bool moved = !memchr(leave, true, n) || shift(c, held, whole, &p, &failed);
+        // What is evaluated again is not what was moved: only the conversation's own state may choose between them.
+        ok = failed.code != MF_ERR_MEMORY || mf_fail(err, failed.code, "%s", failed.text);
+        if (ok && !moved) {
             if (failed.text[0]) snprintf(c->cost.again_reason, sizeof c->cost.again_reason, "%.150s", failed.text);
             int32_t dropped = mf_sequence_n_evaluated(c->params.sequence) - (int32_t)p.n_held;
             c->cost.n_again = dropped > 0 ? dropped : 0;
         }
-        ok = take(c, &p, err);
+        ok = ok && take(c, &p, err);
     }
     for (size_t i = 0; i < n && ok; i++) {
         c->entries.data[i].left |= leave[i];

@@ -102,6 +102,8 @@ static void loop(run *r) {
     a->decode_seconds = first ? mf_clock_seconds(first, end) : 0;
     a->n_dropped = mf_stream_finish(&a->stream);
     show(r);
+    if (a->stream.held.failed || a->stream.out.failed || a->text.failed)
+        mf_fail_memory(&a->error, 0, "the answer"), a->finish = "error";
     if (r->request->out) mf_think_end(&a->think, r->request->out);
 }
 

@@ -84,7 +84,7 @@ static bool add_entry(scan *s, const char *dir, const char *name, int depth) {
 static bool add_folder(scan *s, const char *path, int depth) {
     DIR *dir = opendir(path);
     if (!dir) {
-        if (errno == ENOENT || depth > 0) return true;
+        if (errno == ENOENT || (depth > 0 && errno != ENOMEM)) return true;
         return mf_fail(s->err, MF_ERR_IO, "%.300s: %s", path, strerror(errno));
     }
     bool ok = true;

@@ -22,7 +22,8 @@ static bool is_view(mf_op op) { return op == MF_OP_VIEW || op == MF_OP_RESHAPE |
 static bool reorder(mf_graph *g, int32_t n_groups) {
     size_t *start = mf_alloc((size_t)n_groups + 1, sizeof *start);
     mf_node *sorted = mf_alloc(g->nodes.len, sizeof *sorted);
-    if (start && sorted) {
+    bool ok = start && sorted;
+    if (ok) {
         for (size_t i = 0; i < g->nodes.len; i++) start[g->nodes.data[i].group + 1]++;
         for (int32_t j = 0; j < n_groups; j++) start[j + 1] += start[j];
         for (size_t i = 0; i < g->nodes.len; i++) sorted[start[g->nodes.data[i].group]++] = g->nodes.data[i];
@@ -31,7 +32,6 @@ static bool reorder(mf_graph *g, int32_t n_groups) {
         g->nodes.cap = g->nodes.len;
         sorted = NULL;
     }
-    bool ok = start && !sorted;
     free(start);
     free(sorted);
     return ok;

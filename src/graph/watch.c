@@ -77,14 +77,15 @@ static void count(statistics *s, const float *x, int64_t n) {
     }
 }
 
-// False when the value's format is opaque or there is no memory to decode a row: then there is a shape only.
+// False when the value's format is opaque: then there is a shape only. Where memory is out for a row, the line fails.
 static bool measure(mf_watcher *w, const mf_program *p, const mf_device *device, mf_ref ref, const mf_step *step,
                     statistics *s) {
     const mf_value *v = &p->values[ref];
     int64_t n = v->ne[0], rows = mf_value_dim(v, 1, step) * mf_value_dim(v, 2, step) * mf_value_dim(v, 3, step);
     const char *data = mf_value_data(p, ref);
     if (v->format == MF_FORMAT_F32) return count(s, (const float *)data, n * rows), true;
-    if (!device->class->decode_row || !mf_array_reserve(&w->row, (size_t)n)) return false;
+    if (!device->class->decode_row) return false;
+    if (!mf_array_reserve(&w->row, (size_t)n)) return w->line.failed = true, false;
     size_t stride = device->class->row_bytes(device, v->format, n);
     for (int64_t r = 0; r < rows; r++) {
         device->class->decode_row(device, v->format, data + (size_t)r * stride, n, w->row.data);

@@ -151,17 +151,20 @@ static bool merge_word(const mf_merges *m, mf_bpe_state *s) {
     return true;
 }
 
-// The id of a whole word in the byte alphabet; -1 when it is no token.
-static int32_t whole_word(const mf_tokenizer *t, mf_bpe_state *s, mf_str word) {
+// The id of a whole word in the byte alphabet; -1 when it is no token. False: memory is out.
+static bool whole_word(const mf_tokenizer *t, mf_bpe_state *s, mf_str word, int32_t *out) {
+    *out = -1;
     s->mapped.len = 0;
     for (size_t i = 0; i < word.len; i++) {
         uint32_t cp = mf_byte_to_char((uint8_t)word.ptr[i]);
         if (cp >= 0x80) mf_buf_char(&s->mapped, (char)(0xC0 | cp >> 6));
         mf_buf_char(&s->mapped, (char)(cp >= 0x80 ? 0x80 | (cp & 0x3F) : cp));
     }
+    if (s->mapped.failed) return false;
     uint32_t id;
-    if (s->mapped.failed || !mf_map_get(&t->ids, (mf_str){s->mapped.data, s->mapped.len}, &id)) return -1;
-    return t->type[id] == MF_TOKEN_NORMAL ? (int32_t)id : -1;
+    if (mf_map_get(&t->ids, (mf_str){s->mapped.data, s->mapped.len}, &id) && t->type[id] == MF_TOKEN_NORMAL)
+        *out = (int32_t)id;
+    return true;
 }
 
 bool mf_bpe_word(mf_encoder *e, mf_str word, mf_error *err) {
@@ -169,7 +172,8 @@ bool mf_bpe_word(mf_encoder *e, mf_str word, mf_error *err) {
     if (!e->bpe && !(e->bpe = mf_alloc(1, sizeof *e->bpe))) return mf_fail_memory(err, sizeof *e->bpe, "encoding");
     mf_bpe_state *s = e->bpe;
     if (t->pre->ignore_merges) {
-        int32_t id = whole_word(t, s, word);
+        int32_t id;
+        if (!whole_word(t, s, word, &id)) return mf_fail_memory(err, 2 * word.len, "a word");
         if (id >= 0) return mf_encoder_push(e, id, err);
     }
     s->symbols.len = 0;

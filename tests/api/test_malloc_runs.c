@@ -1,0 +1,147 @@
+// Whole runs with allocations failing, each in turn: the text of a run with all its memory, or an error. Nothing may
+// be computed otherwise because memory was short.
+#include "api/failing_malloc.h"
+
+#include "text/tiny_vocab.h"
+
+#define MOST_TEXT 4096
+
+// What a run says, in order.
+typedef struct said {
+    char text[MOST_TEXT];
+    size_t len;
+} said;
+
+static void add(said *s, const void *bytes, size_t len) {
+    assert_true(len < sizeof s->text - s->len);
+    memcpy(s->text + s->len, bytes, len);
+    s->len += len;
+}
+
+// ---- From a file to an answer
+
+static minfer_sequence *ask(minfer_engine *e, uint64_t seed, minfer_error *why) {
+    minfer_sampling sampling;
+    minfer_sampling_init(&sampling, sizeof sampling);
+    sampling.seed = seed, sampling.temp = 1.2F, sampling.dry_multiplier = 0.3F, sampling.min_p = 0.02F;
+    minfer_sequence_options o;
+    minfer_sequence_options_init(&o, sizeof o);
+    static const char *const stops[] = {"never said"};
+    o.sampling = &sampling, o.max_tokens = 6, o.ignore_end = true;
+    o.stop_texts = stops, o.n_stop_texts = 1;
+    return minfer_sequence_new(e, &o, why);
+}
+
+static bool answer(minfer_engine *e, said *out, minfer_error *why) {
+    while (!minfer_idle(e)) {
+        minfer_event events[2];
+        size_t n;
+        if (!minfer_step(e, events, 2, &n, why)) return false;
+        for (size_t i = 0; i < n; i++) {
+            if (events[i].finish == MINFER_FINISH_ERROR) return *why = *events[i].error, false;
+            add(out, &events[i].token, sizeof events[i].token);
+            add(out, events[i].text, events[i].text_len);
+        }
+    }
+    return true;
+}
+
+static bool run_engine(minfer_engine *e, const char *path, said *out, minfer_error *why) {
+    static const minfer_message talk[] = {{"system", "Be brief."}, {"user", "Is there bread on the table, or a letter?"}};
+    static const char text[] = "The kettle sang while the rain drew lines on the window.";
+    minfer_sequence *a = ask(e, 1, why), *b = a ? ask(e, 2, why) : NULL;
+    bool ok = b && minfer_append_chat(a, talk, 2, true, why) &&
+              minfer_append_text(b, text, sizeof text - 1, MINFER_ENCODE_SPECIAL, why) && answer(e, out, why) &&
+              minfer_session_new(a, path, why) && minfer_session_commit(a, "state", 5, why);
+    if (!ok) return false;
+    minfer_sequence_free(a);
+    return (a = ask(e, 3, why)) && minfer_session_open(a, path, why) && minfer_shift(a, 4, 8, why) &&
+           minfer_append_text(a, text, 12, 0, why) && answer(e, out, why);
+}
+
+static bool run(said *out, minfer_error *why) {
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/minfer-malloc-run-%d", (int)getpid());
+    *out = (said){.len = 0};
+    minfer_model_options mo;
+    minfer_model_options_init(&mo, sizeof mo);
+    mo.n_threads = 1;
+    minfer_engine_options eo;
+    minfer_engine_options_init(&eo, sizeof eo);
+    eo.max_sequences = 2, eo.n_ctx = 256;
+    minfer_model *m = minfer_model_open(TINY("llama3-f16"), &mo, why);
+    minfer_engine *e = m ? minfer_engine_new(m, &eo, why) : NULL;
+    bool ok = e && run_engine(e, path, out, why);
+    minfer_engine_free(e);
+    minfer_model_close(m);
+    unlink(path);
+    return ok;
+}
+
+static said whole;
+
+static bool run_again(minfer_error *why) {
+    said s;
+    arm();
+    bool ok = run(&s, why);
+    disarm();
+    if (ok) assert_int_equal(s.len, whole.len);
+    if (ok) assert_memory_equal(s.text, whole.text, s.len);
+    return ok;
+}
+
+static void test_a_run_says_the_same_or_fails(void **state) {
+    (void)state;
+    minfer_error why;
+    assert_true(run(&whole, &why));
+    assert_true(whole.len > 18 * sizeof(int32_t));
+    exhaust("a run", run_again, 300);
+}
+
+// ---- A vocabulary in which a whole word is not what its merges make
+
+static mf_tokenizer *words;
+
+static bool encode_word(minfer_error *why) {
+    static const char text[] = "world hello world";
+    static const int32_t want[] = {267, TINY_SPACE_HELLO, 268};
+    mf_token_array ids = {0};
+    mf_error err = {0};
+    arm();
+    bool ok = mf_tokenizer_encode(words, MF_STR(text), 0, &ids, &err);
+    disarm();
+    if (ok) assert_int_equal(ids.len, 3);
+    if (ok) assert_memory_equal(ids.data, want, sizeof want);
+    why->code = (minfer_code)err.code;
+    memcpy(why->text, err.text, sizeof err.text);
+    free(ids.data);
+    return ok;
+}
+
+static void test_a_whole_word_stays_whole_or_fails(void **state) {
+    (void)state;
+    static tiny_vocab v;
+    tiny_bpe(&v);
+    v.pre = "llama-bpe";
+    assert_int_equal(tiny_add(&v, "world", MF_TOKEN_NORMAL, 0), 267);
+    assert_int_equal(tiny_add(&v, "\xC4\xA0world", MF_TOKEN_NORMAL, 0), 268);
+    size_t size;
+    mf_error err = {0};
+    uint8_t *bytes = tiny_build(&v, &size);
+    mf_gguf *file = mf_gguf_open_memory(bytes, size, &err);
+    assert_non_null(file);
+    words = mf_tokenizer_new(file, NULL, &err);
+    if (!words) fail_msg("%s", err.text);
+    exhaust("a word", encode_word, 3);
+    mf_tokenizer_free(words);
+    mf_gguf_close(file);
+    free(bytes);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_run_says_the_same_or_fails),
+        cmocka_unit_test(test_a_whole_word_stays_whole_or_fails),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
