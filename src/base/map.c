@@ -35,8 +35,10 @@ uint64_t mf_hash(const void *bytes, size_t len, uint64_t seed) {
     return h ^ h >> 32;
 }
 
+mf_hash_key mf_hash_key_new(void) { return (mf_hash_key){{mf_random_seed(), mf_random_seed()}}; }
+
 static uint32_t slot_hash(const mf_map *map, mf_str key) {
-    uint32_t h = (uint32_t)mf_hash(key.ptr, key.len, map->seed);
+    uint32_t h = (uint32_t)mf_hash_keyed(key.ptr, key.len, map->key);
     return h ? h : 1;
 }
 
@@ -54,8 +56,8 @@ bool mf_map_reserve(mf_map *map, size_t n) {
     if (n > ((size_t)1 << 31) / 3 * 2) return false;
     while (cap / 3 * 2 < n) cap *= 2;
     if (cap == map->cap) return true;
-    if (map->cap == 0) map->seed = mf_random_seed();
-    mf_map bigger = {mf_alloc(cap, sizeof(mf_map_slot)), map->len, cap, map->seed};
+    if (map->cap == 0) map->key = mf_hash_key_new();
+    mf_map bigger = {mf_alloc(cap, sizeof(mf_map_slot)), map->len, cap, map->key};
     if (!bigger.slots) return false;
     for (size_t i = 0; i < map->cap; i++)
         if (map->slots[i].hash) *find(&bigger, map->slots[i].key, map->slots[i].hash) = map->slots[i];

@@ -1,17 +1,21 @@
 // A hash map from byte strings to uint32 values. Keys are borrowed: they must outlive the map. Open addressing under a
-// secret seed of each map's own, so that keys out of a hostile file can't be made to collide; there is no iteration whose order could
+// secret key of each map's own, so that keys out of a hostile file can't be made to collide; there is no iteration whose order could
 // reach an output.
 #ifndef MF_BASE_MAP_H
 #define MF_BASE_MAP_H
 
+#include "base/siphash.h"
 #include "base/text.h"
+
+// A hash that is the same everywhere, for what is compared or kept (64-bit, not cryptographic). No table is built over it.
+uint64_t mf_hash(const void *bytes, size_t len, uint64_t seed);
 
 typedef struct mf_map_slot mf_map_slot;
 
 typedef struct mf_map {
     mf_map_slot *slots;
     size_t len, cap;
-    uint64_t seed;
+    mf_hash_key key;
 } mf_map;
 
 // Sets key -> value. *existed (may be NULL) tells whether the key was there (its value is then replaced). False when
@@ -25,8 +29,5 @@ bool mf_map_get(const mf_map *map, mf_str key, uint32_t *value);
 bool mf_map_reserve(mf_map *map, size_t n);
 
 void mf_map_free(mf_map *map);
-
-// The hash itself (64-bit, not cryptographic).
-uint64_t mf_hash(const void *bytes, size_t len, uint64_t seed);
 
 #endif

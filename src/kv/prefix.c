@@ -13,6 +13,7 @@ bool mf_kv_prefix_init(mf_kv *kv) {
     while (kv->n_buckets < kv->n_blocks && kv->n_buckets < 1 << 30) kv->n_buckets *= 2;
     kv->entries = mf_alloc(n, sizeof *kv->entries);
     kv->buckets = mf_alloc((size_t)kv->n_buckets, sizeof *kv->buckets);
+    kv->key = mf_hash_key_new();
     kv->newer = mf_alloc(n + 1, sizeof *kv->newer);
     kv->older = mf_alloc(n + 1, sizeof *kv->older);
     if (!kv->entries || !kv->buckets || !kv->newer || !kv->older) return false;
@@ -36,7 +37,8 @@ void mf_kv_find_parent(const mf_kv *kv, mf_kv_table *table, int32_t n) {
 }
 
 static int32_t *bucket_of(const mf_kv *kv, uint64_t parent, const int32_t *tokens) {
-    uint64_t hash = mf_hash(tokens, MF_KV_BLOCK * sizeof *tokens, parent);
+    const mf_hash_key key = {{kv->key.k[0], kv->key.k[1] ^ parent}};
+    uint64_t hash = mf_hash_keyed(tokens, MF_KV_BLOCK * sizeof *tokens, key);
     return &kv->buckets[hash & (uint64_t)(kv->n_buckets - 1)];
 }
 

@@ -2,6 +2,7 @@
 #ifndef MF_KV_STATE_H
 #define MF_KV_STATE_H
 
+#include "base/map.h"
 #include "kv/kv.h"
 
 // A block's place in the prefix index.
@@ -26,6 +27,7 @@ struct mf_kv {
     mf_kv_entry *entries; // [n_blocks]
     int32_t *buckets;     // [n_buckets], a power of two
     int32_t n_buckets;
+    mf_hash_key key; // of the buckets' hash
     uint64_t last_number;
     int32_t *newer, *older; // [n_blocks + 1]: the cached blocks in a ring, by use; entry n_blocks is the ring's end
     int32_t n_cached;

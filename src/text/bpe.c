@@ -14,16 +14,17 @@ typedef struct merge {
 struct mf_merges {
     merge *slots;
     size_t mask;
+    mf_hash_key key;
 };
 
-static size_t slot_of(uint32_t left, uint32_t right) {
-    uint64_t x = ((uint64_t)left << 32 | right) * 0x9E3779B97F4A7C15u; // 2^64 / golden ratio
-    x ^= x >> 32;
-    return (size_t)(x * 0xD6E8FEB86659FD93u >> 20);
+// Where the search for a pair begins.
+static size_t slot_of(const mf_merges *m, uint32_t left, uint32_t right) {
+    const uint32_t pair[2] = {left, right};
+    return (size_t)mf_hash_keyed(pair, sizeof pair, m->key) & m->mask;
 }
 
 static const merge *find(const mf_merges *m, int32_t left, int32_t right) {
-    for (size_t i = slot_of((uint32_t)left, (uint32_t)right) & m->mask;; i = (i + 1) & m->mask) {
+    for (size_t i = slot_of(m, (uint32_t)left, (uint32_t)right);; i = (i + 1) & m->mask) {
         const merge *slot = &m->slots[i];
         if (slot->result < 0) return NULL;
         if (slot->left == (uint32_t)left && slot->right == (uint32_t)right) return slot;
@@ -32,7 +33,7 @@ static const merge *find(const mf_merges *m, int32_t left, int32_t right) {
 
 // The first rank of a pair that is there twice counts.
 static void insert(mf_merges *m, merge value) {
-    for (size_t i = slot_of(value.left, value.right) & m->mask;; i = (i + 1) & m->mask) {
+    for (size_t i = slot_of(m, value.left, value.right);; i = (i + 1) & m->mask) {
         merge *slot = &m->slots[i];
         if (slot->result >= 0 && (slot->left != value.left || slot->right != value.right)) continue;
         if (slot->result < 0) *slot = value;
@@ -85,6 +86,7 @@ mf_merges *mf_merges_load(const mf_tokenizer *t, const mf_gguf *file, mf_error *
         return NULL;
     }
     m->mask = cap - 1;
+    m->key = mf_hash_key_new();
     for (size_t i = 0; i < cap; i++) m->slots[i].result = -1;
     mf_buf joined = {0};
     size_t offset = 0;

@@ -93,12 +93,37 @@ static void test_hash_mixes(void **state) {
     }
 }
 
+// SipHash-1-3, against the hash of bytes in CPython 3.11, whose key follows from PYTHONHASHSEED (here 7).
+static void test_keyed_hash(void **state) {
+    (void)state;
+    const mf_hash_key key = {{0x12C874A1806F0E3D, 0x470A89D2F9D2784F}};
+    static const struct {
+        size_t len;
+        uint64_t hash;
+    } cases[] = {{1, 0x7E255BF0210F9775},  {7, 0x987CFD95990DD34B},  {8, 0x8450991E34FE08DE}, {9, 0xA0A0A12BD6C44F35},
+                 {15, 0x1517E7DC54A43F5B}, {16, 0x642BBA6A6C24EBF5}, {20, 0xEED21668D559EC9C}};
+    uint8_t bytes[20];
+    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (uint8_t)i;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_true(mf_hash_keyed(bytes, cases[i].len, key) == cases[i].hash);
+}
+
+// No two maps agree about where a key belongs.
+static void test_every_map_has_its_own_key(void **state) {
+    (void)state;
+    mf_map a = {0}, b = {0};
+    assert_true(mf_map_set(&a, MF_STR("x"), 1, NULL) && mf_map_set(&b, MF_STR("x"), 1, NULL));
+    assert_memory_not_equal(&a.key, &b.key, sizeof a.key);
+    assert_true(mf_hash_keyed("x", 1, a.key) != mf_hash_keyed("x", 1, b.key));
+    mf_map_free(&a);
+    mf_map_free(&b);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_set_and_get),
-        cmocka_unit_test(test_odd_keys),
-        cmocka_unit_test(test_reserve),
-        cmocka_unit_test(test_hash_mixes),
+        cmocka_unit_test(test_set_and_get), cmocka_unit_test(test_odd_keys),
+        cmocka_unit_test(test_reserve),     cmocka_unit_test(test_hash_mixes),
+        cmocka_unit_test(test_keyed_hash),  cmocka_unit_test(test_every_map_has_its_own_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -112,7 +112,87 @@ static void every_pretokenizer(void **state) {
     free(names.data);
 }
 
+// Merges whose pairs fall on neighbouring places under a multiplicative hash that everybody knows cost what any merges cost: where a pair
+// is searched is a secret of the process.
+enum {
+    HALVES = 700,
+    MERGES = 20000,
+    PLACES = 32768
+};
+
+static uint32_t known_place(uint32_t left, uint32_t right) {
+    uint64_t x = ((uint64_t)left << 32 | right) * 0x9E3779B97F4A7C15u;
+    x ^= x >> 32;
+    return (uint32_t)(x * 0xD6E8FEB86659FD93u >> 20) & (PLACES - 1);
+}
+
+// A file with pairs of HALVES left and right tokens: those of the lowest places, or of all places.
+static uint8_t *pairs_file(bool chosen, size_t *size) {
+    tiny_vocab bytes;
+    tiny_bpe(&bytes);
+    enum {
+        MOST = 256 + 2 * HALVES + MERGES
+    };
+    static const char *tokens[MOST], *merges[MERGES];
+    static char names[2 * HALVES][8], wholes[MERGES][16], pairs[MERGES][16];
+    size_t n = 0, n_merges = 0;
+    for (; n < 256; n++) tokens[n] = bytes.tokens[n];
+    for (uint32_t i = 0; i < 2 * HALVES; i++) {
+        snprintf(names[i], sizeof names[i], "%c%u", i < HALVES ? 'L' : 'R', i % HALVES);
+        tokens[n++] = names[i];
+    }
+    const uint32_t below = (uint32_t)((uint64_t)PLACES * MERGES / (HALVES * HALVES) + PLACES / 400);
+    for (uint32_t k = 0; k < HALVES * HALVES && n_merges < MERGES; k++) {
+        const uint32_t i = k / HALVES, j = k % HALVES;
+        if (chosen ? known_place(256 + i, 256 + HALVES + j) >= below : k % 24 != 0) continue;
+        snprintf(wholes[n_merges], sizeof wholes[0], "%s%s", names[i], names[HALVES + j]);
+        snprintf(pairs[n_merges], sizeof pairs[0], "%s %s", names[i], names[HALVES + j]);
+        tokens[n++] = wholes[n_merges];
+        merges[n_merges] = pairs[n_merges];
+        n_merges++;
+    }
+    assert_int_equal(n_merges, MERGES);
+    ggufgen g;
+    ggufgen_init(&g);
+    ggufgen_str(&g, "general.architecture", "llama");
+    ggufgen_str(&g, "tokenizer.ggml.model", "gpt2");
+    ggufgen_str(&g, "tokenizer.ggml.pre", "qwen2");
+    ggufgen_strings(&g, "tokenizer.ggml.tokens", tokens, n);
+    ggufgen_strings(&g, "tokenizer.ggml.merges", merges, n_merges);
+    uint8_t *file = ggufgen_finish(&g, size);
+    ggufgen_free(&g);
+    return file;
+}
+
+static double load_seconds(bool chosen) {
+    size_t size;
+    uint8_t *bytes = pairs_file(chosen, &size);
+    mf_error err = {0};
+    mf_gguf *file = mf_gguf_open_memory(bytes, size, &err);
+    double best = 1e9;
+    for (int i = 0; i < 3; i++) {
+        struct timespec before, after;
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
+        mf_tokenizer *t = file ? mf_tokenizer_new(file, &(mf_tokenizer_options){0}, &err) : NULL;
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
+        if (!t) fail_msg("%s", err.text);
+        mf_tokenizer_free(t);
+        const double s = (double)(after.tv_sec - before.tv_sec) + 1e-9 * (double)(after.tv_nsec - before.tv_nsec);
+        if (s < best) best = s;
+    }
+    mf_gguf_close(file);
+    free(bytes);
+    return best;
+}
+
+static void merges_that_are_made_to_collide(void **state) {
+    (void)state;
+    const double any = load_seconds(false), chosen = load_seconds(true);
+    if (chosen > 6 * any) fail_msg("chosen merges load in %.0f times the time of others", chosen / any);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_megabyte), cmocka_unit_test(every_pretokenizer)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_megabyte), cmocka_unit_test(every_pretokenizer),
+                                       cmocka_unit_test(merges_that_are_made_to_collide)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "base/random.h"
 #include "base/utf8.h"
 #include "text/jinja/eval.h"
 
@@ -159,7 +158,7 @@ bool mf_jinja_render(const mf_jinja *t, const mf_jinja_var *vars, size_t n_vars,
                    .err = e,
                    .steps = MF_JINJA_STEPS,
                    .now = opts ? opts->now : -1,
-                   .seed = mf_random_seed(),
+                   .key = mf_hash_key_new(),
                    .captured = MF_JMISSING};
     mf_jbuild b = {.run = &run};
     mf_jvars *root = set_variables(&run, vars, n_vars) ? mf_jvars_new(&run, &t->root, NULL) : NULL;

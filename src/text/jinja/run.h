@@ -2,6 +2,7 @@
 #ifndef MF_TEXT_JINJA_RUN_H
 #define MF_TEXT_JINJA_RUN_H
 
+#include "base/map.h"
 #include "text/jinja/jinja.h"
 #include "text/jinja/value.h"
 
@@ -11,7 +12,7 @@ struct mf_jrun {
     mf_error *err;
     uint64_t steps;         // left
     int depth;              // of nested evaluation
-    uint64_t seed;          // of dict hashes
+    mf_hash_key key;        // of dict hashes
     int64_t now;            // seconds since 1970; below 0: the clock's
     const mf_jval *globals; // by name: the variables of this rendering
     mf_jval captured;       // the text that the filter of a block is applied to

@@ -167,16 +167,16 @@ bool mf_jview_new(mf_jrun *run, mf_jdict *dict, mf_jview_kind kind, mf_jval *out
 
 static bool hash_value(mf_jrun *run, mf_jval v, uint64_t *out) {
     switch (v.type) {
-    case MF_J_STR: *out = mf_hash(v.str->ptr, v.str->len, run->seed); return mf_jcharge(run, v.str->len);
+    case MF_J_STR: *out = mf_hash_keyed(v.str->ptr, v.str->len, run->key); return mf_jcharge(run, v.str->len);
     case MF_J_BOOL:
     case MF_J_INT: {
         int64_t value = v.type == MF_J_BOOL ? v.boolean : v.integer;
-        *out = mf_hash(&value, sizeof value, run->seed);
+        *out = mf_hash_keyed(&value, sizeof value, run->key);
         return true;
     }
     case MF_J_FLOAT: {
         int64_t value = fabs(v.real) < 9e18 ? (int64_t)v.real : 0;
-        *out = (double)value == v.real ? mf_hash(&value, sizeof value, run->seed) : 2;
+        *out = (double)value == v.real ? mf_hash_keyed(&value, sizeof value, run->key) : 2;
         return true;
     }
     case MF_J_BIG:
@@ -192,13 +192,14 @@ static bool hash_value(mf_jrun *run, mf_jval v, uint64_t *out) {
             bool ok = hash_value(run, v.list->items[i], &item);
             mf_jleave(run);
             if (!ok) return false;
-            *out = mf_hash(&item, sizeof item, *out);
+            const uint64_t pair[2] = {*out, item};
+            *out = mf_hash_keyed(pair, sizeof pair, run->key);
         }
         return true;
     case MF_J_LIST:
     case MF_J_DICT:
     case MF_J_VIEW: return mf_jraise(run, "unhashable type: '%s'", mf_jtype_name(v));
-    default: *out = mf_hash(&v.dict, sizeof v.dict, run->seed); return true;
+    default: *out = mf_hash_keyed(&v.dict, sizeof v.dict, run->key); return true;
     }
 }
 
