@@ -18,6 +18,15 @@ static bool fail_errno(mf_error *err, const char *verb, const char *path) {
     return mf_fail(err, MF_ERR_IO, "can't %s '%.300s': %s", verb, path, strerror(e));
 }
 
+int mf_fd_open(const char *path, int flags, mode_t mode) {
+    int fd = open(path, flags | O_CLOEXEC, mode);
+    if (fd < 0 || fd > STDERR_FILENO) return fd;
+    int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), e = errno;
+    close(fd);
+    errno = e;
+    return above;
+}
+
 static bool map_fd(mf_file_map *map, int fd, const char *path, mf_error *err) {
     struct stat st;
     if (fstat(fd, &st) != 0) return fail_errno(err, "open", path);
@@ -33,7 +42,7 @@ static bool map_fd(mf_file_map *map, int fd, const char *path, mf_error *err) {
 
 bool mf_file_map_open(mf_file_map *map, const char *path, mf_error *err) {
     *map = (mf_file_map){0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a FIFO must not hang here
+    int fd = mf_fd_open(path, O_RDONLY | O_NONBLOCK, 0); // a FIFO must not hang here
     if (fd < 0) return fail_errno(err, "open", path);
     bool ok = map_fd(map, fd, path, err);
     close(fd);
@@ -74,7 +83,7 @@ static bool read_fd(int fd, const char *path, size_t limit, mf_buf *out, mf_erro
 bool mf_file_read(const char *path, size_t limit, mf_buf *out, mf_error *err) {
     *out = (mf_buf){0};
     bool standard_input = strcmp(path, "-") == 0;
-    int fd = standard_input ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    int fd = standard_input ? STDIN_FILENO : mf_fd_open(path, O_RDONLY, 0);
     if (fd < 0) return fail_errno(err, "open", path);
     bool ok = read_fd(fd, standard_input ? "standard input" : path, limit, out, err);
     if (!standard_input) close(fd);
@@ -96,17 +105,11 @@ static bool write_fd(int fd, const char *bytes, size_t size) {
     return true;
 }
 
-// Makes the rename itself durable. Some file systems can't sync a folder; the data is safe there all the same.
-static void sync_folder(char *path) {
-    char *slash = strrchr(path, '/');
-    const char *folder = ".";
-    if (slash == path) folder = "/";
-    if (slash && slash != path) {
-        *slash = 0;
-        folder = path;
-    }
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (slash && slash != path) *slash = '/';
+void mf_file_sync_folder(const char *path) {
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? mf_copy_text(path, slash == path ? 1 : (size_t)(slash - path)) : NULL;
+    int fd = slash && !folder ? -1 : mf_fd_open(folder ? folder : ".", O_RDONLY | O_DIRECTORY, 0);
+    free(folder);
     if (fd < 0) return;
     fsync(fd);
     close(fd);
@@ -114,7 +117,8 @@ static void sync_folder(char *path) {
 
 // Fills the temporary file and puts it in the place of target, whose mode it takes over (old: its state, NULL when it does
 // not exist).
-static bool replace(int fd, const char *temporary, char *target, const struct stat *old, const void *data, size_t size) {
+static bool replace(int fd, const char *temporary, const char *target, const struct stat *old, const void *data,
+                    size_t size) {
     bool ok = write_fd(fd, data, size) && (!old || fchmod(fd, old->st_mode & 07777) == 0) && fsync(fd) == 0;
     int e = errno;
     if (close(fd) != 0 && ok) {
@@ -126,7 +130,7 @@ static bool replace(int fd, const char *temporary, char *target, const struct st
         e = errno;
     }
     if (ok) {
-        sync_folder(target);
+        mf_file_sync_folder(target);
     } else {
         unlink(temporary);
         errno = e;
@@ -134,15 +138,19 @@ static bool replace(int fd, const char *temporary, char *target, const struct st
     return ok;
 }
 
-static bool write_whole(char *target, const struct stat *old, const void *data, size_t size, mf_error *err) {
+// mode: of a new file.
+static bool write_whole(const char *target, const struct stat *old, mode_t mode, const void *data, size_t size,
+                        mf_error *err) {
     mf_buf temporary = {0};
     int fd = -1;
-    // Not mkstemp: its mode 0600 could be widened to what the umask allows only by changing the umask of every thread.
+    // Not mkstemp: its mode 0600 could be widened to what the umask allows only by changing the umask of every thread. At no moment
+    // can more people read the file than could read the old one.
+    if (old) mode = old->st_mode & 0666;
     for (int tries = 0; fd < 0 && tries < 16; tries++) {
         temporary.len = 0;
         mf_buf_printf(&temporary, "%s.%016" PRIx64, target, mf_random_seed());
         if (temporary.failed) break;
-        fd = open(temporary.data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        fd = mf_fd_open(temporary.data, O_WRONLY | O_CREAT | O_EXCL, mode);
         if (fd < 0 && errno != EEXIST) break;
     }
     bool ok = fd >= 0 && replace(fd, temporary.data, target, old, data, size);
@@ -152,12 +160,12 @@ static bool write_whole(char *target, const struct stat *old, const void *data, 
     return ok;
 }
 
-bool mf_file_write(const char *path, const void *data, size_t size, mf_error *err) {
+static bool write_with(const char *path, mode_t mode, const void *data, size_t size, mf_error *err) {
     struct stat st;
     bool exists = stat(path, &st) == 0;
     if (exists && S_ISDIR(st.st_mode)) return mf_fail(err, MF_ERR_IO, "can't write '%.300s': it is a directory", path);
     if (exists && !S_ISREG(st.st_mode)) { // a terminal, a pipe: there is nothing to put in place
-        int fd = open(path, O_WRONLY | O_CLOEXEC);
+        int fd = mf_fd_open(path, O_WRONLY, 0);
         if (fd < 0) return fail_errno(err, "open", path);
         bool ok = write_fd(fd, data, size) || fail_errno(err, "write", path);
         close(fd);
@@ -166,7 +174,15 @@ bool mf_file_write(const char *path, const void *data, size_t size, mf_error *er
     // Through a symbolic link the file it names is replaced, not the link.
     char *target = exists ? realpath(path, NULL) : mf_copy_text(path, strlen(path));
     if (!target) return exists ? fail_errno(err, "open", path) : mf_fail_memory(err, strlen(path) + 1, "a file name");
-    bool ok = write_whole(target, exists ? &st : NULL, data, size, err);
+    bool ok = write_whole(target, exists ? &st : NULL, mode, data, size, err);
     free(target);
     return ok;
+}
+
+bool mf_file_write(const char *path, const void *data, size_t size, mf_error *err) {
+    return write_with(path, 0666, data, size, err);
+}
+
+bool mf_file_write_private(const char *path, const void *data, size_t size, mf_error *err) {
+    return write_with(path, 0600, data, size, err);
 }

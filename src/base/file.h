@@ -2,6 +2,8 @@
 #ifndef MF_BASE_FILE_H
 #define MF_BASE_FILE_H
 
+#include <sys/types.h>
+
 #include "base/error.h"
 #include "base/text.h"
 
@@ -24,5 +26,14 @@ bool mf_file_read(const char *path, size_t limit, mf_buf *out, mf_error *err);
 // Writes a whole file: temporary name in the same folder, fsync, rename. On failure the old file is untouched and no temporary
 // one stays.
 bool mf_file_write(const char *path, const void *data, size_t size, mf_error *err);
+
+// The same for what is its owner's business (what was said in a conversation): nobody else can read a file that is new.
+bool mf_file_write_private(const char *path, const void *data, size_t size, mf_error *err);
+
+// open() whose descriptor is never 0, 1 or 2: where one of those is closed, what is printed would go into the file.
+int mf_fd_open(const char *path, int flags, mode_t mode);
+
+// Makes a rename in this file's folder durable. Some file systems can't sync a folder; the data is safe there all the same.
+void mf_file_sync_folder(const char *path);
 
 #endif

@@ -36,7 +36,8 @@ bool mf_chat_save(const mf_chat *c, const char *path, mf_error *err) {
     mf_json_end(&w, ']');
     mf_json_end(&w, '}');
     mf_buf_char(&text, '\n');
-    bool ok = text.failed ? mf_fail_memory(err, text.len, "the history") : mf_file_write(path, text.data, text.len, err);
+    bool ok =
+        text.failed ? mf_fail_memory(err, text.len, "the history") : mf_file_write_private(path, text.data, text.len, err);
     free(text.data);
     return ok;
 }

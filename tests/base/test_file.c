@@ -145,6 +145,43 @@ static void test_refusals(void **state) {
     assert_int_equal(count_entries(), 0);
 }
 
+static mode_t mode_of(const char *path) {
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    return st.st_mode & 0777;
+}
+
+static void test_private_files(void **state) {
+    (void)state;
+    char path[128];
+    in_folder(path, "private");
+    mode_t mask = umask(0);
+    assert_true(mf_file_write_private(path, "one", 3, NULL));
+    assert_int_equal(mode_of(path), 0600);
+    assert_int_equal(chmod(path, 0640), 0); // its owner's decision
+    assert_true(mf_file_write_private(path, "two", 3, NULL));
+    assert_int_equal(mode_of(path), 0640);
+    expect_text(path, "two");
+    umask(mask);
+    unlink(path);
+}
+
+static void test_no_file_takes_a_standard_descriptor(void **state) {
+    (void)state;
+    char path[128];
+    int kept = dup(STDIN_FILENO);
+    assert_true(kept > STDERR_FILENO);
+    close(STDIN_FILENO);
+    int fd = mf_fd_open(in_folder(path, "file"), O_RDWR | O_CREAT, 0600);
+    assert_true(fd > STDERR_FILENO);
+    assert_int_equal(fcntl(STDIN_FILENO, F_GETFD), -1);
+    assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+    assert_int_equal(dup2(kept, STDIN_FILENO), STDIN_FILENO);
+    close(kept);
+    close(fd);
+    unlink(path);
+}
+
 static void test_write_keeps_mode_and_links(void **state) {
     (void)state;
     char path[128], link[128];
@@ -212,6 +249,8 @@ int main(void) {
         cmocka_unit_test(test_empty_file),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_write_keeps_mode_and_links),
+        cmocka_unit_test(test_private_files),
+        cmocka_unit_test(test_no_file_takes_a_standard_descriptor),
         cmocka_unit_test(test_write_without_folder_in_the_name),
         cmocka_unit_test(test_device),
         cmocka_unit_test(test_standard_input),
