@@ -86,11 +86,12 @@ static void loop(run *r) {
             a->finish = "error";
         } else {
             int32_t done = mf_sequence_n_evaluated(r->seq);
-            bool read = done >= end_of_prompt;
-            mf_progress_update(&progress, read ? 1 : (double)(done - before) / (end_of_prompt - before));
-            if (read && !first) {
+            // Behind the prompt the line is the answer's: the bar must not come back.
+            if (!first && done >= end_of_prompt) {
                 first = mf_clock_ns();
                 mf_progress_end(&progress);
+            } else if (!first) {
+                mf_progress_update(&progress, (double)(done - before) / (end_of_prompt - before));
             }
             for (size_t i = 0; i < n && !a->finish; i++) take_event(r, &events[i]);
             if (!a->finish && mf_engine_idle(r->engine)) a->finish = "length";

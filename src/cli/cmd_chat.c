@@ -153,7 +153,7 @@ static int loop(mf_chat *c) {
     for (bool more = true; more;) {
         mf_buf text = {.limit = LINE_MAX_BYTES};
         // A Ctrl-C between an answer and the prompt ends nothing.
-        if (mf_line_terminal(c->reader)) mf_interrupt_catch();
+        if (mf_line_terminal(c->reader)) mf_interrupt_clear(), mf_interrupt_catch();
         mf_line_end end = read_text(c, &text);
         mf_str said = chopped(&text);
         if (text.failed) mf_log(MF_LOG_ERROR, "a text of over %u bytes is not taken", LINE_MAX_BYTES);

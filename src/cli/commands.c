@@ -117,6 +117,7 @@ static int dispatch(const mf_command *command, bool named, mf_options *o, const 
 }
 
 int mf_cli_main(int argc, char *const *argv) {
+    mf_terminal_guard();
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); // a file that may not grow is an error of its write
     const mf_command *command = argc > 1 ? mf_command_find(argv[1]) : NULL;

@@ -14,10 +14,9 @@
 #include "base/array.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cli/terminal.h"
 
 #define HISTORY_LINES 1000
-#define PASTE_ON      "\033[?2004h" // the terminal marks what is pasted
-#define PASTE_OFF     "\033[?2004l"
 #define PASTE_BEGIN   "\033[200~"
 #define PASTE_END     "\033[201~"
 #define PASTE_MAX     ((size_t)1 << 20) // characters
@@ -163,15 +162,17 @@ mf_line_end mf_line_read(mf_line_reader *r, const char *prompt, mf_buf *out) {
     r->cancelled = false;
     int n = 0;
     el_resize(r->el); // the window may have changed since the last line
-    fputs(PASTE_ON, stdout);
+    mf_terminal_mark(MF_TERMINAL_KEYS | MF_TERMINAL_PASTE, true);
+    fputs(MF_TERMINAL_PASTE_ON, stdout);
     fflush(stdout);
     // The prompt must not be shown before the terminal hands over single keys: what is typed between would be a line of its own.
     el_set(r->el, EL_PREP_TERM, 1);
     errno = 0;
     const char *line = el_gets(r->el, &n);
     bool signalled = !line && errno == EINTR;
-    fputs(PASTE_OFF, stdout);
+    fputs(MF_TERMINAL_PASTE_OFF, stdout);
     fflush(stdout);
+    mf_terminal_mark(MF_TERMINAL_KEYS | MF_TERMINAL_PASTE, false);
     if (r->cancelled || signalled) return MF_LINE_CANCELLED;
     if (!line || n <= 0) return MF_LINE_EOF;
     mf_buf_add(out, line, (size_t)n - (line[n - 1] == '\n'));

@@ -1,4 +1,4 @@
-// The process's surroundings: standard output, progress bars, Ctrl-C.
+// The process's surroundings: standard output, progress bars, signals.
 #ifndef MF_CLI_TERMINAL_H
 #define MF_CLI_TERMINAL_H
 
@@ -27,6 +27,23 @@ typedef struct mf_progress {
 void mf_progress_begin(mf_progress *p, const char *what);
 void mf_progress_update(mf_progress *p, double fraction);
 void mf_progress_end(mf_progress *p); // clears the line
+
+// What the terminal is in, beside what it was found in.
+enum {
+    MF_TERMINAL_KEYS = 1,  // keys come one by one
+    MF_TERMINAL_PASTE = 2, // pastes are marked
+    MF_TERMINAL_DIM = 4,
+    MF_TERMINAL_BAR = 8, // a progress bar is shown
+};
+
+#define MF_TERMINAL_PASTE_ON  "\033[?2004h"
+#define MF_TERMINAL_PASTE_OFF "\033[?2004l"
+#define MF_TERMINAL_DIMMED    "\033[2m"
+#define MF_TERMINAL_PLAIN     "\033[0m"
+
+// From here on SIGINT, SIGTERM, SIGHUP and SIGQUIT leave the terminal as it is found now before they end the process.
+void mf_terminal_guard(void);
+void mf_terminal_mark(int mark, bool on);
 
 // From here on the first Ctrl-C only sets the flag that mf_interrupted reads; the second ends the process.
 void mf_interrupt_catch(void);

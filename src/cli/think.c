@@ -4,9 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define DIM   "\033[2m"
-#define PLAIN "\033[0m"
-
 bool mf_think_wanted(const mf_options *o) {
     static const struct {
         const char *word;
@@ -39,9 +36,9 @@ static void take(mf_think *t, char c, mf_buf *buf) {
         t->n_held = 0;
         t->skip_space = t->inside;
     } else {
-        if (!t->inside && t->color) mf_buf_text(buf, DIM);
+        if (!t->inside && t->color) mf_buf_text(buf, MF_TERMINAL_DIMMED);
         flush(t, buf);
-        if (t->inside && t->color) mf_buf_text(buf, PLAIN);
+        if (t->inside && t->color) mf_buf_text(buf, MF_TERMINAL_PLAIN);
     }
     t->inside = !t->inside;
 }
@@ -62,7 +59,7 @@ bool mf_think_write(mf_think *t, mf_output *out, mf_str text) {
 bool mf_think_end(mf_think *t, mf_output *out) {
     mf_buf buf = {0};
     flush(t, &buf);
-    if (t->inside && t->color) mf_buf_text(&buf, PLAIN);
+    if (t->inside && t->color) mf_buf_text(&buf, MF_TERMINAL_PLAIN);
     t->inside = false;
     return put(out, &buf);
 }

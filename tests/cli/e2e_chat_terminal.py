@@ -18,14 +18,17 @@ PASTE = "\033[200~%s\033[201~"
 
 
 class Terminal:
-    def __init__(self, *args, base=CHAT, env=None):
+    def __init__(self, *args, base=CHAT, env=None, rows=24, columns=100):
         master, slave = pty.openpty()
+        self.name, self.modes = os.ttyname(slave), termios.tcgetattr(slave)
 
         def take_terminal():
+            for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):  # what started the tests may have them ignored
+                signal.signal(number, signal.SIG_DFL)
             os.setsid()
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
-        self.size(master, 24, 100)
+        self.size(master, rows, columns)
         extra = {"TERM": "xterm", "XDG_STATE_HOME": os.path.join(SCRATCH, "state"), "LANG": "", "LC_ALL": "", "LC_CTYPE": "", "NO_COLOR": ""}
         extra.update(env or {})
         self.p = subprocess.Popen([MINFER, *base, *args], stdin=slave, stdout=slave, stderr=slave, env=environment(extra), preexec_fn=take_terminal,
@@ -51,7 +54,11 @@ class Terminal:
         except OSError:
             return False
         self.seen += data
+        self.took(data)
         return bool(data)
+
+    def took(self, data):
+        """Sees all that is written, as it comes."""
 
     def expect(self, part, timeout=60):
         """Waits for a text, and returns what came before it."""
