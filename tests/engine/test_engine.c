@@ -1,6 +1,4 @@
-// The engine's contract: what it refuses, when sequences end, what truncation forgets, what a full cache does; and that a decode step
-// allocates nothing.
-#include <malloc.h>
+// The engine's contract: what it refuses, when sequences end, what truncation forgets, what a full cache does.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -8,32 +6,8 @@
 
 #include <cmocka.h>
 
-#include "base/cpu.h"
 #include "base/half.h"
 #include "engine/fixture.h"
-
-static int allocations;
-
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define COUNTS_ALLOCATIONS 0
-#endif
-#endif
-#ifndef COUNTS_ALLOCATIONS
-#define COUNTS_ALLOCATIONS 1
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t n, size_t size);
-void *__libc_realloc(void *ptr, size_t size);
-void *malloc(size_t size) { return __atomic_add_fetch(&allocations, 1, __ATOMIC_RELAXED), __libc_malloc(size); }
-void *calloc(size_t n, size_t size) { return __atomic_add_fetch(&allocations, 1, __ATOMIC_RELAXED), __libc_calloc(n, size); }
-void *realloc(void *ptr, size_t size) {
-    return __atomic_add_fetch(&allocations, 1, __ATOMIC_RELAXED), __libc_realloc(ptr, size);
-}
-#endif
-#else
-#define COUNTS_ALLOCATIONS 0
-#endif
 
 static fixture model;
 static mf_sampler_params greedy;
@@ -253,62 +227,6 @@ static void logits_are_reported_from_a_row_on(void **state) {
     }
 }
 
-static void a_decode_step_allocates_nothing(void **state) {
-    (void)state;
-    if (!COUNTS_ALLOCATIONS) skip();
-    mf_error err = {0};
-    int32_t ids[80];
-    for (int i = 0; i < 80; i++) ids[i] = 30 + i;
-    mf_engine *e = engine(512, 32, 2);
-    mf_sequence *s = sequence(e, 200), *other = sequence(e, 200);
-    assert_true(mf_sequence_append(s, ids, 80, &err) && mf_sequence_append(other, ids + 3, 20, &err));
-    const mf_event *events;
-    size_t n;
-    for (int i = 0; i < 8; i++) assert_true(mf_engine_step(e, &events, &n, &err));
-    int before = __atomic_load_n(&allocations, __ATOMIC_RELAXED);
-    for (int i = 0; i < 150; i++) { // crosses KV blocks
-        assert_true(mf_engine_step(e, &events, &n, &err));
-        assert_int_equal(n, 2);
-    }
-    int after = __atomic_load_n(&allocations, __ATOMIC_RELAXED);
-    assert_int_equal(after - before, 0);
-    mf_sequence_free(s);
-    mf_sequence_free(other);
-    mf_engine_free(e);
-}
-
-// Resident after load and use: at most the file, the cells, the planned activations and 60 MB.
-static void memory_stays_within_the_plan(void **state) {
-    (void)state;
-    const char *folder = getenv("MINFER_TEST_MODELS");
-    if (!folder || !COUNTS_ALLOCATIONS) skip();
-    char path[512];
-    snprintf(path, sizeof path, "%s/smollm2-135m-instruct-q4_1.gguf", folder);
-    fixture f;
-    mf_error err = {0};
-    uint64_t before = mf_memory_resident();
-    if (!fixture_open(&f, path, NULL, 2, &err)) fail_msg("%s", err.text);
-    mf_engine_params p;
-    mf_engine_params_init(&p);
-    p.n_ctx = 1024;
-    mf_engine *e = mf_engine_new(f.model, &f.devices, &p, &err);
-    if (!e) fail_msg("%s", err.text);
-    mf_sequence *s = sequence(e, 8);
-    int32_t ids[600];
-    for (int i = 0; i < 600; i++) ids[i] = 1000 + i;
-    assert_true(mf_sequence_append(s, ids, 600, &err));
-    drain(e, NULL);
-    mf_engine_memory m = mf_engine_memory_of(e);
-    uint64_t resident = mf_memory_resident() - before,
-             bound = mf_gguf_file_size(f.file) + m.kv + m.activations + (60U << 20);
-    print_message("resident %llu MB; file %zu, cells %zu, activations %zu MB\n", (unsigned long long)resident >> 20,
-                  mf_gguf_file_size(f.file) >> 20, m.kv >> 20, m.activations >> 20);
-    assert_true(resident <= bound);
-    mf_sequence_free(s);
-    mf_engine_free(e);
-    fixture_close(&f);
-}
-
 // A model whose weights give infinities ends the sequence with the layer and the operation, and not the others' engine.
 static void non_finite_activations_name_the_place(void **state) {
     (void)state;
@@ -340,8 +258,6 @@ int main(void) {
         cmocka_unit_test(a_full_cache_ends_only_who_asks_for_more),
         cmocka_unit_test(truncation_forgets),
         cmocka_unit_test(logits_are_reported_from_a_row_on),
-        cmocka_unit_test(a_decode_step_allocates_nothing),
-        cmocka_unit_test(memory_stays_within_the_plan),
         cmocka_unit_test(non_finite_activations_name_the_place),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);

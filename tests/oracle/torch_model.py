@@ -62,8 +62,22 @@ def to_halves(x, head_dim):
     return x.reshape(-1, head_dim // 2, 2, x.shape[1]).swapaxes(1, 2).reshape(x.shape)
 
 
-def load(path):
-    """(model, n_vocab, metadata) of the GGUF at path."""
+# Values that share a scale where a matmul's weights are of a type (docs/arithmetic.md); other types take activations as they are.
+GROUPS = {"Q4_0": 32, "Q4_1": 32, "Q5_0": 32, "Q5_1": 32, "Q8_0": 32, "IQ4_NL": 32, "IQ4_XS": 32}
+GROUPS.update({"Q2_K": 256, "Q3_K": 256, "Q4_K": 256, "Q5_K": 256, "Q6_K": 256})
+
+
+def rounded(x, group):
+    """Activations as a quantized matmul takes them: bytes in ±127 with one scale a group, as floats again."""
+    parts = x.reshape(*x.shape[:-1], -1, group)
+    most = parts.abs().amax(-1, keepdim=True)
+    q = torch.where(most > 0, torch.round(parts * (127 / most)), 0)
+    return (q * (most / 127)).reshape(x.shape)
+
+
+def load(path, round_activations=False):
+    """(model, n_vocab, metadata) of the GGUF at path. With round_activations the inputs of matmuls are rounded as the weights' types
+    ask for, so that nothing but the rounding of float32 is left between the logits and an engine's."""
     reader = gguf.GGUFReader(path)
     meta = metadata(reader)
     arch = meta["general.architecture"]
@@ -90,7 +104,20 @@ def load(path):
     if "rope_freqs.weight" in tensors:
         factors = torch.from_numpy(np.array(tensors["rope_freqs.weight"].data))
         model.model.rotary_emb.inv_freq /= factors
+    if round_activations:
+        for name, tensor in tensors.items():
+            group = GROUPS.get(tensor.tensor_type.name)
+            where = "output" if tied and name == "token_embd.weight" else name.removesuffix(".weight")
+            if group and where != "token_embd":
+                round_inputs(model, where, group)
     return model.eval(), n_vocab, meta
+
+
+def round_inputs(model, name, group):
+    """Makes the matmul of a GGUF's tensor round what it takes."""
+    parts = name.split(".")
+    where = (f"model.layers.{parts[1]}." if parts[0] == "blk" else "") + NAMES[parts[-1]]
+    model.get_submodule(where).register_forward_pre_hook(lambda module, args: (rounded(args[0], group), *args[1:]))
 
 
 def versions():

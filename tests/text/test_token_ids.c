@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "support/cases.h"
 #include "text/tokenizer.h"
 
 typedef struct fixture {
@@ -60,7 +61,8 @@ static void check_model(const char *fixture_name) {
     fixture_open(&expected, fixture_name);
     mf_str file = mf_json_get(expected.root, "file")->text;
     char path[4096];
-    snprintf(path, sizeof path, "%s/%.*s", getenv("MINFER_TEST_MODELS"), (int)file.len, file.ptr);
+    const char *folder = getenv("MINFER_TEST_MODELS");
+    snprintf(path, sizeof path, "%s/%.*s", folder ? folder : "", (int)file.len, file.ptr);
     bool there = access(path, R_OK) == 0;
     int bad = 0, n = 0;
     if (there) {
@@ -83,38 +85,16 @@ static void check_model(const char *fixture_name) {
     }
     fixture_close(&corpus);
     fixture_close(&expected);
-    if (!there) {
-        print_message("%s is not there: skipped\n", path);
-        skip();
-    }
+    if (!there) skip_because("%s is not there (MINFER_TEST_MODELS names the folder of models)", path);
     assert_true(n > 200);
     assert_int_equal(bad, 0);
 }
 
-static void test_smollm2(void **state) {
-    (void)state;
-    check_model("tokens_smollm2.json");
-}
+static void smollm2(void **state) { (void)state, check_model("tokens_smollm2.json"); }
+static void qwen2(void **state) { (void)state, check_model("tokens_qwen2.5-coder.json"); }
+static void gemma3(void **state) { (void)state, check_model("tokens_gemma3.json"); }
 
-static void test_qwen2(void **state) {
-    (void)state;
-    check_model("tokens_qwen2.5-coder.json");
-}
-
-static void test_gemma3(void **state) {
-    (void)state;
-    check_model("tokens_gemma3.json");
-}
-
-int main(void) {
-    if (!getenv("MINFER_TEST_MODELS")) {
-        printf("MINFER_TEST_MODELS names no folder with models: skipped\n");
-        return 77;
-    }
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_smollm2),
-        cmocka_unit_test(test_qwen2),
-        cmocka_unit_test(test_gemma3),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(smollm2), cmocka_unit_test(qwen2), cmocka_unit_test(gemma3)};
+    return run_cases(argc, argv, tests, NULL, NULL);
 }
