@@ -100,11 +100,12 @@ bool mf_chat_ask(mf_chat *c, mf_str text, mf_error *err) {
 
 // ---- Lines
 
-// Whether a text goes on in the next line; takes the mark off. Without -mli a backslash at the end goes on; with it, it ends.
-static bool goes_on(const mf_chat *c, mf_buf *text) {
-    bool slash = text->len > 0 && text->data[text->len - 1] == '\\';
+// Whether a text goes on behind the line that begins at `start`: a backslash at its end (which is taken off) says so, and with -mli
+// everything but an empty line.
+static bool goes_on(const mf_chat *c, mf_buf *text, size_t start) {
+    bool slash = text->len > start && text->data[text->len - 1] == '\\';
     if (slash) text->data[--text->len] = 0;
-    return slash != c->o->multiline;
+    return slash || (c->o->multiline && text->len > start);
 }
 
 static mf_str chopped(const mf_buf *text) {
@@ -134,16 +135,15 @@ static mf_line_end read_text(mf_chat *c, mf_buf *text) {
             return MF_LINE_ENTERED;
         }
         bool command = line == 0 && mf_chat_is_command((mf_str){text->data, text->len});
-        if (command || (!fenced && !goes_on(c, text))) return MF_LINE_ENTERED;
+        if (command || (!fenced && !goes_on(c, text, start))) return MF_LINE_ENTERED;
         bool fence_alone = fenced && text->len == 0;
         if (!fence_alone) mf_buf_char(text, '\n');
     }
 }
 
 // Takes a text: a command or a question. False ends the conversation.
-static bool take(mf_chat *c, mf_str text) {
+static bool take(mf_chat *c, mf_str text, bool command) {
     mf_error err = {0};
-    bool command = mf_chat_is_command(text);
     bool ok = command ? mf_chat_command(c, text, &err) : mf_chat_ask(c, text, &err);
     if (!ok && !c->out.failed && err.text[0]) mf_log(MF_LOG_ERROR, "%s", err.text);
     return !c->out.failed && !c->quit && !(c->o->single_turn && ok && !command);
@@ -163,7 +163,7 @@ static int loop(mf_chat *c) {
         } else if (end == MF_LINE_ENTERED && said.len > 0 && !text.failed) {
             text.data[said.len] = 0;
             mf_line_remember(c->reader, said.ptr);
-            more = take(c, said);
+            more = take(c, said, mf_chat_is_command(said));
         }
         free(text.data);
     }
@@ -184,15 +184,22 @@ static bool open_lines(mf_chat *c, mf_error *err) {
     return c->reader != NULL;
 }
 
-static int converse(mf_chat *c, mf_error *err) {
+static int converse(mf_chat *c, mf_buf *first, mf_error *err) {
+    mf_str text = {0};
     const char *path = mf_cli_model(c->o, err);
     if (!path) return MF_EXIT_USAGE;
     int code = mf_cli_check_stops(c->o, err);
+    if (code == MF_EXIT_DONE && c->o->prompt_file && strcmp(c->o->prompt_file, "-") == 0)
+        code = (mf_fail(err, MF_ERR_ARGUMENT, "-f -: the lines of standard input are questions anyway"), MF_EXIT_USAGE);
+    if (code == MF_EXIT_DONE && (c->o->prompt || c->o->prompt_file))
+        code = mf_input_text(c->o, "question", first, &text, err);
     if (code != MF_EXIT_DONE) return code;
+    text = first->data ? mf_input_chop(text) : text;
     if (!load(c, path, err) || !begin(c, err) || !open_lines(c, err)) return MF_EXIT_REFUSED;
     if (c->o->session && !mf_chat_session_open(c, err)) return MF_EXIT_REFUSED;
     greet(c);
-    if (c->o->prompt && !take(c, mf_str_of(c->o->prompt))) return c->out.failed ? MF_EXIT_REFUSED : MF_EXIT_DONE;
+    if ((c->o->prompt || c->o->prompt_file) && !take(c, text, c->o->prompt && mf_chat_is_command(text)))
+        return c->out.failed ? MF_EXIT_REFUSED : MF_EXIT_DONE;
     return loop(c);
 }
 
@@ -200,11 +207,13 @@ int mf_command_chat(mf_options *o) {
     if (!mf_flag_given(o, "--predict")) o->n_predict = -1;
     mf_chat c = {.o = o};
     mf_error err = {0};
-    int code = converse(&c, &err);
+    mf_buf first = {0};
+    int code = converse(&c, &first, &err);
     if (err.text[0]) {
         int by_error = mf_cli_fail(&err);
         if (by_error == MF_EXIT_INTERRUPTED) code = by_error;
     }
+    free(first.data);
     mf_line_reader_free(c.reader);
     mf_session_close(c.session);
     mf_conversation_free(&c.conversation);

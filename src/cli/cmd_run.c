@@ -191,7 +191,6 @@ static int answer(job *j, mf_error *err) {
 }
 
 int mf_command_run(mf_options *o) {
-    if (o->conversation) return mf_command_chat(o);
     job j = {.o = o};
     mf_error err = {0};
     int code = answer(&j, &err);

@@ -13,22 +13,25 @@
 #include "cli/models.h"
 #include "cli/terminal.h"
 
+static int command_help(mf_options *o);
+
 static const mf_command commands[] = {
-    {"run", "MODEL [PROMPT]", "answers a prompt (the word run may be left out)", mf_command_run, MF_CMD_RUN, 2},
-    {"chat", "MODEL [PROMPT]", "holds a conversation, line by line", mf_command_chat, MF_CMD_CHAT, 2},
-    {"session", "info FILE", "shows what is in a conversation's saved cells", mf_command_session, MF_CMD_SESSION, -2},
-    {"info", "MODEL", "shows what is in a model file and the memory it needs", mf_command_info, MF_CMD_INFO, 1},
+    {"run", "MODEL [PROMPT]", "answers a prompt (the word run may be left out)", mf_command_run, MF_CMD_RUN, 2, NULL},
+    {"chat", "MODEL [PROMPT]", "holds a conversation, line by line", mf_command_chat, MF_CMD_CHAT, 2, NULL},
+    {"session", "info FILE", "shows what is in a conversation's saved cells", mf_command_session, MF_CMD_SESSION, -2, NULL},
+    {"info", "MODEL", "shows what is in a model file and the memory it needs", mf_command_info, MF_CMD_INFO, 1, NULL},
     {"tokenize", "MODEL [TEXT]", "shows the token ids of a text, or the text of ids", mf_command_tokenize, MF_CMD_TOKENIZE,
-     2},
-    {"render", "[MODEL]", "shows what a chat template makes of a conversation", mf_command_render, MF_CMD_RENDER, 1},
-    {"bench", "MODEL", "measures speed, beside what the machine could do", mf_command_bench, MF_CMD_BENCH, 1},
+     2, NULL},
+    {"render", "[MODEL]", "shows what a chat template makes of a conversation", mf_command_render, MF_CMD_RENDER, 1, NULL},
+    {"bench", "MODEL", "measures speed, beside what the machine could do", mf_command_bench, MF_CMD_BENCH, 1, NULL},
     {"perplexity", "MODEL", "measures how well a model predicts a text, and how far it is from another's predictions",
-     mf_command_perplexity, MF_CMD_PERPLEXITY, 1},
-    {"list", "", "lists the models in the cache", mf_command_list, MF_CMD_LIST, 0},
-    {"rm", "NAME", "removes a model from the cache", mf_command_rm, MF_CMD_RM, -1},
+     mf_command_perplexity, MF_CMD_PERPLEXITY, 1, NULL},
+    {"list", "", "lists the models in the cache", mf_command_list, MF_CMD_LIST, 0, NULL},
+    {"rm", "NAME", "removes a model from the cache", mf_command_rm, MF_CMD_RM, -1, NULL},
     {"completion", "SHELL", "prints the completion script for bash, zsh or fish", mf_command_completion, MF_CMD_COMPLETION,
-     -1},
-    {"doctor", "", "shows what this machine has and what minfer uses of it", mf_command_doctor, MF_CMD_DOCTOR, 0},
+     -1, NULL},
+    {"help", "[COMMAND]", "lists the commands, or shows a command's flags", command_help, MF_CMD_HELP, -1, NULL},
+    {"doctor", "", "shows what this machine has and what minfer uses of it", mf_command_doctor, MF_CMD_DOCTOR, 0, NULL},
 };
 
 const mf_command *mf_commands(size_t *n) {
@@ -105,6 +108,14 @@ static int print_help(void (*main_help)(mf_buf *), const mf_command *command) {
     return ok ? MF_EXIT_DONE : MF_EXIT_REFUSED;
 }
 
+static int command_help(mf_options *o) {
+    const mf_command *command = o->word ? mf_command_find(o->word) : NULL;
+    mf_error err = {0};
+    if (!o->word || command) return print_help(command ? NULL : mf_help_main, command);
+    mf_fail(&err, MF_ERR_ARGUMENT, "there is no command '%.80s'; minfer help lists those that are", o->word);
+    return mf_cli_fail(&err), MF_EXIT_USAGE;
+}
+
 static int dispatch(const mf_command *command, bool named, mf_options *o, const char *first, mf_error *err) {
     if (o->help_markdown) return print_help(mf_help_markdown, NULL);
     if (o->help_man) return print_help(mf_help_man, NULL);
@@ -113,7 +124,7 @@ static int dispatch(const mf_command *command, bool named, mf_options *o, const 
     mf_log_set_level(o->verbose ? MF_LOG_DEBUG : MF_LOG_NOTICE);
     if (!named && first && o->model == first && !check_first_word(first, err)) return mf_cli_fail(err), MF_EXIT_USAGE;
     if (command->n_words > 0 && !mf_models_resolve(o, command->words[0] != '[', err)) return mf_cli_fail(err);
-    return command->run(o);
+    return o->command->run(o);
 }
 
 int mf_cli_main(int argc, char *const *argv) {
@@ -129,7 +140,10 @@ int mf_cli_main(int argc, char *const *argv) {
         free(text.data);
         return MF_EXIT_USAGE;
     }
-    if (!command) command = &commands[0];
+    // A person who names a model and asks nothing wants to talk.
+    mf_command bare = commands[0];
+    if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) bare.without_text = mf_command_find("chat");
+    if (!command) command = &bare;
     int skip = argc < 1 ? 0 : named ? 2 : 1;
     mf_options o;
     mf_error err = {0};

@@ -193,10 +193,12 @@ static int set_value(mf_options *o, const mf_flag *flag, const char *where, cons
 
 typedef struct parser {
     const mf_command *command;
+    unsigned commands; // whose flags are read: run may turn out to be chat
     int argc, at;
     char *const *argv;
     mf_options *o;
     const mf_flag *source[MF_SOURCE_COUNT]; // the flag that said it
+    mf_str written[MF_CLI_MAX_FLAGS];       // by the flag's place in the table: its name on the command line
 } parser;
 
 // Another flag than the one before for the same thing is refused.
@@ -214,6 +216,16 @@ static int take_source(parser *p, const mf_flag *flag, mf_error *err) {
     return MF_EXIT_DONE;
 }
 
+// The refusal of a flag that only other commands use.
+static int refuse_foreign(const mf_command *command, const mf_flag *flag, mf_str name, mf_error *err) {
+    mf_buf takers = {0};
+    mf_help_commands(flag->commands, &takers);
+    mf_fail(err, MF_ERR_ARGUMENT, "minfer %s does not take the flag %.*s; it belongs to %s", command->name, short_len(name),
+            name.ptr, takers.data ? takers.data : "others");
+    free(takers.data);
+    return MF_EXIT_USAGE;
+}
+
 static int refuse_unknown(const parser *p, mf_str name, mf_error *err) {
     size_t n, best = 4;
     const mf_flag *flags = mf_flags(&n), *other = find(name, MF_CMD_ALL);
@@ -223,12 +235,12 @@ static int refuse_unknown(const parser *p, mf_str name, mf_error *err) {
         while (next_part(&rest, ' ', &part)) {
             size_t distance = mf_edit_distance(name, part);
             bool close = distance < best && distance * 3 <= part.len;
-            if ((flags[i].commands & p->command->bit) && !(flags[i].marks & MF_FLAG_HIDDEN) && close)
+            if ((flags[i].commands & p->commands) && !(flags[i].marks & MF_FLAG_HIDDEN) && close)
                 near = part, best = distance;
         }
     }
     if (other)
-        mf_fail(err, MF_ERR_ARGUMENT, "minfer %s does not take the flag %.*s", p->command->name, short_len(name), name.ptr);
+        refuse_foreign(p->command, other, name, err);
     else if (near.ptr)
         mf_fail(err, MF_ERR_ARGUMENT, "unknown flag '%.*s'; did you mean %.*s?", short_len(name), name.ptr, (int)near.len,
                 near.ptr);
@@ -267,7 +279,7 @@ static int take_flag(parser *p, const char *word, mf_error *err) {
     const char *equals = word[1] == '-' ? strchr(word, '=') : NULL;
     mf_str name = {word, equals ? (size_t)(equals - word) : strlen(word)};
     const char *value = equals ? equals + 1 : NULL;
-    const mf_flag *flag = find(name, p->command->bit);
+    const mf_flag *flag = find(name, p->commands);
     if (!flag) {
         const mf_llama_flag *llama = mf_llama_flag_find(name);
         return llama ? take_llama_flag(p, llama, name, value != NULL, err) : refuse_unknown(p, name, err);
@@ -285,7 +297,29 @@ static int take_flag(parser *p, const char *word, mf_error *err) {
     int code = take_source(p, flag, err);
     if (code != MF_EXIT_DONE) return code;
     p->o->given[number_of(flag)] = true;
+    p->written[number_of(flag)] = name;
     return set_value(p->o, flag, where, value, err);
+}
+
+// The first flag on the command line that a command does not use, from place `from` on; the number of flags: none.
+static size_t find_foreign(const parser *p, const mf_command *command, size_t from) {
+    size_t n;
+    const mf_flag *flags = mf_flags(&n);
+    while (from < n && !(p->written[from].ptr && !(flags[from].commands & command->bit))) from++;
+    return from;
+}
+
+// Refuses what the command does not use, unless it is a flag of llama.cpp that has an explanation.
+static int check_foreign(const parser *p, const mf_command *command, mf_error *err) {
+    size_t n;
+    const mf_flag *flags = mf_flags(&n);
+    for (size_t i = 0; (i = find_foreign(p, command, i)) < n; i++) {
+        mf_str name = p->written[i];
+        const mf_llama_flag *llama = mf_llama_flag_find(name);
+        if (!llama || llama->refused) return refuse_foreign(command, &flags[i], name, err);
+        mf_log(MF_LOG_NOTICE, "%.*s has no effect: %s", short_len(name), name.ptr, llama->advice);
+    }
+    return MF_EXIT_DONE;
 }
 
 static bool looks_like_model(const char *word) {
@@ -333,41 +367,68 @@ static const char *from_environment(mf_env_fn *env, const char *name) {
 }
 
 // A flag is read from the environment when neither it nor another for the same thing is on the command line.
-static int take_environment(parser *p, mf_env_fn *env, mf_error *err) {
+static int take_variable(parser *p, const mf_flag *flag, mf_env_fn *env, mf_error *err) {
+    char name[64];
+    mf_flag_env(flag, name);
+    bool *given = &p->o->given[number_of(flag)];
+    bool said = *given || p->source[flag->source] || (flag->source == MF_SOURCE_MODEL && p->o->model) ||
+                (flag->source == MF_SOURCE_TEXT && p->o->prompt);
+    const char *value = name[0] && !said ? from_environment(env, name) : NULL;
+    if (!value) return MF_EXIT_DONE;
+    if (flag->source != MF_SOURCE_ANY) p->source[flag->source] = flag;
+    *given = true;
+    return set_value(p->o, flag, name, value, err);
+}
+
+static int take_environment(parser *p, const mf_command *command, mf_env_fn *env, mf_error *err) {
     size_t n;
     const mf_flag *flags = mf_flags(&n);
-    for (size_t i = 0; i < n; i++) {
-        const mf_flag *flag = &flags[i];
-        char name[64];
-        mf_flag_env(flag, name);
-        bool said = p->o->given[i] || p->source[flag->source] || (flag->source == MF_SOURCE_MODEL && p->o->model) ||
-                    (flag->source == MF_SOURCE_TEXT && p->o->prompt);
-        if (!name[0] || said || !(flag->commands & p->command->bit)) continue;
-        const char *value = from_environment(env, name);
-        if (!value) continue;
-        if (flag->source != MF_SOURCE_ANY) p->source[flag->source] = flag;
-        p->o->given[i] = true;
-        int code = set_value(p->o, flag, name, value, err);
+    for (size_t i = 0; i < n && env; i++) {
+        if (!(flags[i].commands & command->bit)) continue;
+        int code = take_variable(p, &flags[i], env, err);
         if (code != MF_EXIT_DONE) return code;
     }
     return MF_EXIT_DONE;
 }
 
-int mf_flags_parse(const mf_command *command, int argc, char *const *argv, mf_env_fn *env, mf_options *o, mf_error *err) {
-    mf_options_init(o);
-    parser p = {.command = command, .argc = argc, .argv = argv, .o = o};
+static int take_words(parser *p, mf_error *err) {
     bool flags_end = false;
-    while (p.at < argc) {
-        const char *word = argv[p.at++];
+    while (p->at < p->argc) {
+        const char *word = p->argv[p->at++];
         if (!flags_end && strcmp(word, "--") == 0) {
             flags_end = true;
         } else if (!flags_end && word[0] == '-' && word[1]) {
-            int code = take_flag(&p, word, err);
+            int code = take_flag(p, word, err);
             if (code != MF_EXIT_DONE) return code;
-        } else if (!mf_array_push(&o->words, word)) {
+        } else if (!mf_array_push(&p->o->words, word)) {
             return out_of_memory(err);
         }
     }
-    int code = place_words(&p, env, err);
-    return code == MF_EXIT_DONE && env ? take_environment(&p, env, err) : code;
+    return MF_EXIT_DONE;
+}
+
+// With --cnv (or its variable) run is chat; and so it is where there is nothing to answer and a command to take its place.
+static int choose_command(parser *p, mf_env_fn *env, mf_error *err) {
+    mf_options *o = p->o;
+    const mf_command *instead = p->command->without_text;
+    int code = MF_EXIT_DONE;
+    o->command = p->command;
+    if ((p->commands & MF_CMD_CHAT) && env) code = take_variable(p, find(MF_STR("--conversation"), MF_CMD_ALL), env, err);
+    if (code == MF_EXIT_DONE && o->conversation) o->command = mf_command_find("chat");
+    if (code == MF_EXIT_DONE) code = check_foreign(p, o->command, err);
+    if (code == MF_EXIT_DONE) code = take_environment(p, o->command, env, err);
+    size_t n;
+    mf_flags(&n);
+    if (code != MF_EXIT_DONE || !instead || o->prompt || o->prompt_file || find_foreign(p, instead, 0) < n) return code;
+    o->command = instead;
+    return take_environment(p, instead, env, err);
+}
+
+int mf_flags_parse(const mf_command *command, int argc, char *const *argv, mf_env_fn *env, mf_options *o, mf_error *err) {
+    mf_options_init(o);
+    unsigned commands = command->bit == MF_CMD_RUN ? MF_CMD_RUN | MF_CMD_CHAT : command->bit;
+    parser p = {.command = command, .commands = commands, .argc = argc, .argv = argv, .o = o};
+    int code = take_words(&p, err);
+    if (code == MF_EXIT_DONE) code = place_words(&p, env, err);
+    return code == MF_EXIT_DONE ? choose_command(&p, env, err) : code;
 }

@@ -19,7 +19,8 @@ enum { // subcommands, a set
     MF_CMD_RENDER = 512,
     MF_CMD_CHAT = 1024,
     MF_CMD_SESSION = 2048,
-    MF_CMD_ALL = 4095,
+    MF_CMD_HELP = 4096,
+    MF_CMD_ALL = 8191,
 };
 
 typedef struct mf_command {
@@ -29,6 +30,7 @@ typedef struct mf_command {
     int (*run)(mf_options *o); // gives the exit code
     unsigned bit;              // MF_CMD_*
     int n_words; // 0: none, 1: MODEL, 2: MODEL and a text, -1, -2: one or two of its own (o->word, o->second_word)
+    const struct mf_command *without_text; // what takes its place where no text is given; NULL: nothing
 } mf_command;
 
 // All subcommands; the first is what runs without a name.
@@ -96,8 +98,8 @@ typedef char *mf_env_fn(const char *name); // getenv, or none
 // Parses the arguments behind the subcommand's name into *o, which is initialised by it and freed by the caller in any case.
 // Flags beat the environment (env may be NULL). Accepted: --name value, --name=value, -c value; `--` ends the flags; pasted
 // llama.cpp flags that mean nothing here get a notice. Words become o->model and o->prompt: a single word is the text where
-// -m or $MINFER_MODEL names the model, unless (with the variable) it ends in .gguf or is a file. Gives MF_EXIT_DONE,
-// MF_EXIT_USAGE for what can't be parsed, or MF_EXIT_REFUSED for a number outside its range, with err.
+// -m or $MINFER_MODEL names the model, unless (with the variable) it ends in .gguf or is a file. `run` with --cnv is `chat`, with all its
+// flags; o->command says what was meant. A flag that this command does not use is refused. Gives MF_EXIT_DONE, MF_EXIT_USAGE for what can't be parsed, or MF_EXIT_REFUSED for a number outside its range, with err.
 int mf_flags_parse(const mf_command *command, int argc, char *const *argv, mf_env_fn *env, mf_options *o, mf_error *err);
 
 // Whether the flag with this canonical name ("--temp") was given.

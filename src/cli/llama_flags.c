@@ -65,6 +65,10 @@ static const mf_llama_flag flags[] = {
     {"-e --escape --no-escape", 0, ACCEPTED, "escapes such as \\n in a prompt are not replaced; the shell's $'…' does that"},
     {"--grp-attn-n --grp-attn-w -gan -gaw", 1, REFUSED, "self-extension is not in this version"},
     {"--context-shift", 0, ACCEPTED, "minfer chat does so"},
+    // Flags of minfer chat, where there is no conversation.
+    {"-st --single-turn", 0, ACCEPTED, "one prompt has one answer"},
+    {"--no-context-shift", 0, ACCEPTED, "one answer ends where the context is full"},
+    {"--keep", 1, ACCEPTED, "nothing leaves the context of one answer"},
     {"-dt --defrag-thold --cache-reuse --ctx-checkpoints -cram --cache-ram", 1, ACCEPTED, NULL},
     {"--kv-cache-dir --slots-file --kv-cache-size", 1, REFUSED, "a cache on disk is not in this version"},
     {"--split-max-size --split-max-tensors", 1, REFUSED, "splitting files is not in this version"},

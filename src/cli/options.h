@@ -18,8 +18,11 @@ typedef mf_array(const char *) mf_text_list;
 
 #define MF_CTX_AUTO (-1) // --ctx auto: what fits into the memory that is free
 
+struct mf_command;
+
 typedef struct mf_options {
-    mf_text_list words; // what is no flag: MODEL, then PROMPT or TEXT
+    const struct mf_command *command; // what is run: the one that was named, or chat in the place of run
+    mf_text_list words;               // what is no flag: MODEL, then PROMPT or TEXT
 
     const char *model, *prompt, *prompt_file, *system;
     const char *word, *second_word; // of a command that takes words of its own

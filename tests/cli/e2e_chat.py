@@ -63,9 +63,10 @@ def many_lines():
     for lines in (["a\\", "b"], ['"""a', 'b"""'], ['"""', "a", "b", '"""']):
         r = talk(lines, "--verbose")
         assert len(answers(r)) == 1 and evaluated(r) == evaluated(one) and r.out == one.out, (lines, r.out, r.err)
-    r = talk(["a", "b\\", "c", "d\\"], "--multiline-input")
-    assert len(answers(r)) == 2, r.out
-    r = talk(["/stats", "a\\"], "--multiline-input")
+    r = talk(["", "a", "b\\", "", "", "c", "", "d"], "--multiline-input")  # an empty line ends a text; a backslash takes it in
+    assert len(answers(r)) == 3, r.out
+    assert talk(["a", "b", "", "c"], "-mli").out == talk(["a\\", "b", "c"]).out
+    r = talk(["/stats", "a"], "--multiline-input")
     assert b"context: 0 of" in r.out, r.out
 
 

@@ -141,8 +141,15 @@ def on_a_terminal():
     assert t.end() == 0
     r = good(MODEL, *SHORT, "--color", "always")
     assert r.out == plain and b"\x1b" not in r.out and "\x1b" not in r.err and "%" not in r.err
-    t = Terminal(MODEL)  # nothing to answer
+    t = Terminal("run", MODEL)  # nothing to answer
     assert t.end() == 2 and b"no prompt" in t.seen
+    t = Terminal(MODEL, "--json")  # no conversation either
+    assert t.end() == 2 and b"no prompt" in t.seen
+    for args, env in (([MODEL], None), ([], {"MINFER_MODEL": MODEL}), ([MODEL], {"MINFER_SESSION": os.path.join(command.SCRATCH, "talk")})):
+        t = Terminal(*args, env=env)
+        t.read(until=b"> ")
+        os.write(t.master, b"\x04")
+        assert t.end() == 0, t.seen
 
 
 def progress_and_interrupt():

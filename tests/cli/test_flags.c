@@ -251,6 +251,19 @@ static void flags_of_llama_cpp(void **state) {
     good("chat", "m -mli --session s.json --hide-thinking");
     assert_true(o.multiline && o.hide_thinking);
     bad("chat", "m --raw", MF_EXIT_USAGE, "minfer chat does not take the flag --raw");
+    for (const char *const *w = (const char *const[]){"--raw", "--json", "--logprobs 2", "--dump-graph g", NULL}; *w; w++) {
+        char line[64];
+        snprintf(line, sizeof line, "m %s -i", *w);
+        bad("run", line, MF_EXIT_USAGE, "minfer chat does not take the flag --");
+    }
+    good("run", "m --session s.json -cnv -mli");
+    assert_string_equal(o.command->name, "chat");
+    assert_string_equal(o.session, "s.json");
+    good("run", "m --conversation=no");
+    assert_string_equal(o.command->name, "run");
+    bad("run", "m --session s.json", MF_EXIT_USAGE, "minfer run does not take the flag --session; it belongs to chat");
+    bad("run", "m -mli", MF_EXIT_USAGE, "minfer run does not take the flag -mli; it belongs to chat");
+    good("run", "m --keep 4 --no-context-shift -st"); // each with a word
     bad("run", "m --list-devices", MF_EXIT_USAGE, "minfer doctor");
     mf_log_set_level(MF_LOG_NOTICE);
 }
