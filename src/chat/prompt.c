@@ -30,8 +30,10 @@ static bool render(const mf_conversation *c, const bool *leave, prompt *p, mf_er
         const mf_chat_entry *e = &c->entries.data[i];
         if (!e->left && !(leave && leave[i])) turns[n++] = (mf_chat_message){mf_str_of(e->role), mf_str_of(e->content)};
     }
-    bool ok = c->params.render(c->params.render_arg, turns, n, true, &p->ids, err) &&
-              mf_symbols_make(&p->symbols, c->params.tokenizer, p->ids.data, p->ids.len, err);
+    bool ok =
+        c->params.render(c->params.render_arg, turns, n, true, &p->ids, err) &&
+        (p->ids.len > 0 || mf_fail(err, MF_ERR_ARGUMENT, "the chat template makes an empty text of the conversation")) &&
+        mf_symbols_make(&p->symbols, c->params.tokenizer, p->ids.data, p->ids.len, err);
     free(turns);
     if (!ok) prompt_free(p);
     return ok;
@@ -210,7 +212,7 @@ bool mf_prompt_prepare(mf_conversation *c, mf_error *err) {
             snprintf(c->cost.again_reason, sizeof c->cost.again_reason, "%s",
                      c->changed ? c->changed : "the template renders earlier turns in other words");
         }
-        ok = fits(c, &p) || p.ids.len == 0 ? take(c, &p, err) : make_room(c, &held, &p, err);
+        ok = fits(c, &p) ? take(c, &p, err) : make_room(c, &held, &p, err);
         if (ok) c->changed = NULL;
         prompt_free(&p);
     }

@@ -66,6 +66,7 @@ bool mf_prompt_ids(const mf_loaded *l, const mf_options *o, mf_str text, mf_toke
     if (text.len == 0) return mf_fail(err, MF_ERR_ARGUMENT, "the prompt is empty");
     bool ok = o->raw ? mf_tokenizer_encode(l->tokenizer, text, MF_ENCODE_ADD_SPECIAL | MF_ENCODE_PARSE_CONTROL, ids, err)
                      : render(l, o, text, ids, err);
-    return ok && (ids->len > 0 ||
-                  mf_fail(err, MF_ERR_ARGUMENT, "the prompt has no tokens: the vocabulary knows none of its bytes"));
+    return ok && (ids->len > 0 || mf_fail(err, MF_ERR_ARGUMENT,
+                                          o->raw ? "the prompt has no tokens: the vocabulary knows none of its bytes"
+                                                 : "the chat template makes an empty text of the conversation"));
 }

@@ -196,7 +196,7 @@ static bool render_by_rules(const mf_chat_template *t, const mf_chat_request *r,
 }
 
 static bool make_spans(mf_chat_prompt *out, mf_error *err) {
-    mf_str text = {out->output.text.data, out->output.text.len};
+    mf_str text = {out->output.text.data ? out->output.text.data : "", out->output.text.len};
     size_t at = 0;
     for (size_t i = 0; i <= out->output.marks.len; i++) {
         bool last = i == out->output.marks.len;

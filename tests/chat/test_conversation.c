@@ -22,6 +22,7 @@ typedef enum style {
     FORGETS, // past answers lose their first two characters, as where a model's thinking is dropped
     FOLDS,   // the system message stands in the first question
     COUNTS,  // turns are numbered
+    NOTHING, // it prints nothing
 } style;
 
 static fixture model;
@@ -81,6 +82,7 @@ static void put(spans *s, mf_str text, bool control) {
 static bool render(void *arg, const mf_chat_message *m, size_t n, bool open_answer, mf_token_array *ids, mf_error *err) {
     style how = *(const style *)arg;
     spans s = {0};
+    if (how == NOTHING) return true;
     assert_true(how != COUNTS || n < 36);
     static const char numbers[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
     size_t first = how == FOLDS && n > 0 && mf_str_is(m[0].role, "system") ? 1 : 0;
@@ -445,6 +447,17 @@ static char *long_text(size_t n) {
     return text;
 }
 
+static void empty_prompt(void **state) {
+    (void)state;
+    mf_error err = {0};
+    talk t;
+    begin(&t, &(setting){.n_ctx = 256, .n_reserve = 64, .how = NOTHING});
+    assert_false(mf_conversation_ask(&t.c, MF_STR("one"), &err));
+    assert_non_null(strstr(err.text, "empty text"));
+    assert_int_equal(t.c.entries.len, 0);
+    end(&t);
+}
+
 static void too_long(void **state) {
     (void)state;
     mf_error err = {0};
@@ -498,6 +511,7 @@ int main(void) {
         cmocka_unit_test(n_keep),
         cmocka_unit_test(read_again),
         cmocka_unit_test(too_long),
+        cmocka_unit_test(empty_prompt),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);
 }

@@ -113,6 +113,25 @@ static void test_refusals_at_run_time(void **state) {
     refused("{{ (-8) ** 0.5 }}", "{}", "complex");
 }
 
+// Widths and digits at the ends of an integer.
+static void test_extremes(void **state) {
+    (void)state;
+    static const char *const fine[] = {
+        "{{ 'a'.center(-9223372036854775808) ~ 'a'.ljust(-9999999999999999999) ~ 'a'.zfill(-9223372036854775808) }}",
+        "{{ 'a'[-9223372036854775808:9223372036854775807:9223372036854775807] ~ [1].index(1, -9223372036854775808) }}",
+        "{{ 7|round(-9223372036854775808) ~ 7.5|round(-9223372036854775808) ~ 'a\tb'.expandtabs(-9223372036854775808) }}",
+        "{{ 'ab'.find('b', -9223372036854775808, 9223372036854775807) ~ 'a'|indent(-9223372036854775808) }}"};
+    for (size_t i = 0; i < sizeof fine / sizeof fine[0]; i++) {
+        mf_jinja_output out;
+        mf_error err = {0};
+        if (!render(mf_str_of(fine[i]), NULL, &out, &err)) fail_msg("%s: %s", fine[i], err.text);
+        mf_jinja_output_free(&out);
+    }
+    refused("{{ 'a\tb\tc'.expandtabs(9223372036854775807) }}", "{}", "text of more than 64 MB");
+    refused("{{ 'a'.center(9223372036854775807) }}", "{}", "text of more than 64 MB");
+    refused("{{ '%*d' % (-9223372036854775808, 1) }}", "{}", "too big");
+}
+
 static void test_bounds(void **state) {
     (void)state;
     refused("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "{}", "deep");
@@ -187,6 +206,16 @@ static void test_marks(void **state) {
     marked("{{ messages[0].role }}", "{\"messages\": [{\"role\": \"us|er\"}]}", "[us|er]");
     marked("{{ (messages[0].content ~ '\\nb')|indent(2, true) }}", m, "  [ a<b> ]\n  b");
     marked("{% for c in messages[0].content %}{{ c }}.{% endfor %}", m, "[ ].[a].[<].[b].[>].[ ].");
+    // What a character of a person becomes is marked as well: fill characters, white space, what a format says.
+    static const char f[] = "{\"messages\": [{\"c\": \"<\", \"t\": \"a\\tb\\nc\", \"p\": \"%%%5d\", \"n\": 60}]}";
+    marked("{{ 'x'.center(3, messages[0].c) ~ 'x'.ljust(2, messages[0].c) ~ 'x'.rjust(2, messages[0].c) }}", f,
+           "[<]x[<]x[<<]x");
+    marked("{{ messages[0].t.expandtabs(4) }}|{{ messages[0].t|indent(1) }}|{{ messages[0].t|striptags }}", f,
+           "[a   b\nc]|[a\tb\n] [c]|[a b c]");
+    marked("{{ messages[0].p % 7 }}|{{ '%c' % messages[0].n }}|{{ strftime_now('%Y' ~ messages[0].c) }}", f,
+           "[%    7]|[<]|[2025<]");
+    marked("{{ ('{:' ~ messages[0].c ~ '>3}|{}').format(1, 2) }}", f, "[<<1]|2");
+    marked("{{ 'x'.center(3, messages[0].c)|e }}", f, "[&lt;]x[&lt;]");
     marked("{{ messages[0].content.title() ~ messages[0].content|title ~ messages[0].content.center(10, '*') }}", m,
            "[ A<B>  A<B> ]**[ a<b> ]**");
 }
@@ -231,6 +260,7 @@ int main(void) {
         cmocka_unit_test(test_cases),
         cmocka_unit_test(test_refusals_at_load),
         cmocka_unit_test(test_refusals_at_run_time),
+        cmocka_unit_test(test_extremes),
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_marks),
         cmocka_unit_test(test_long_conversation),

@@ -34,10 +34,12 @@ const mf_jfunction *mf_jfilter_find(mf_str name);
 const mf_jfunction *mf_jtest_find(mf_str name);
 const mf_jfunction *mf_jglobal_find(mf_str name);
 const mf_jfunction *mf_jmethod_find(mf_jtype type, mf_str name);
-const mf_jfunction *mf_jfunction_in(const mf_jfunction *table, size_t n, mf_str name);
+const mf_jfunction *mf_jfunction_in(const mf_jfunction *table, mf_str name); // NULL: there is none
 
-// The tables, each in a file of its own. Ended by a NULL name.
-extern const mf_jfunction mf_jtext_filters[], mf_jsequence_filters[], mf_jvalue_filters[];
+const mf_jfunction *mf_jmethods_of(mf_jtype type); // a table; NULL where the type has none
+
+// The tables. Ended by a NULL name.
+extern const mf_jfunction mf_jtext_filters[], mf_jsequence_filters[], mf_jvalue_filters[], mf_jtests[], mf_jglobals[];
 
 // A filter by its name as a value, for map(); a test for select().
 bool mf_jcall_named(mf_jrun *run, bool filter, mf_jval name, mf_jval value, const mf_jargs *rest, size_t skip, mf_jval *out);

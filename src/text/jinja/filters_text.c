@@ -139,7 +139,7 @@ FILTER(do_indent) {
     mf_jbuild b = {.run = run};
     for (size_t i = 0; i < lines.list->n; i++) {
         const mf_jstr *line = lines.list->items[i].str;
-        if (i) mf_jbuild_text(&b, "\n");
+        if (i) mf_jbuild_as(&b, "\n", 1, text.str, (size_t)(line->ptr - text.str->ptr) - 1); // for the line end there
         if (i ? blank || line->len : first) mf_jbuild_str(&b, with.str);
         mf_jbuild_str(&b, line);
     }
@@ -216,8 +216,9 @@ FILTER(do_striptags) {
     mf_jval words;
     if (!mf_jbuild_done(&kept, &text) || !mf_jstr_split(run, text.str, NULL, -1, false, &words)) return false;
     for (size_t i = 0; i < words.list->n; i++) {
-        if (i) mf_jbuild_text(&b, " ");
-        mf_jbuild_str(&b, words.list->items[i].str);
+        const mf_jstr *word = words.list->items[i].str;
+        if (i) mf_jbuild_as(&b, " ", 1, text.str, (size_t)(word->ptr - text.str->ptr) - 1); // for the white space there
+        mf_jbuild_str(&b, word);
     }
     if (!mf_jbuild_done(&b, out)) return false;
     if (memchr(out->str->ptr, '&', out->str->len))

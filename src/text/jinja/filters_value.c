@@ -116,6 +116,7 @@ static bool round_int(mf_jrun *run, mf_jval v, int64_t digits, mf_jval *out) {
     int order;
     *out = v.type == MF_J_BOOL ? mf_jint(v.boolean) : v;
     if (digits >= 0) return true;
+    if (digits < -MF_JINJA_INT_DIGITS) return *out = mf_jint(0), true; // no integer has so many digits
     if (!mf_jarith(run, MF_J_POW, mf_jint(10), mf_jint(-digits), &unit) || !mf_jarith(run, MF_J_MOD, v, unit, &rest) ||
         !mf_jarith(run, MF_J_SUB, v, rest, out) || !mf_jarith(run, MF_J_MUL, rest, mf_jint(2), &twice))
         return false;
@@ -165,7 +166,7 @@ const mf_jfunction mf_jvalue_filters[] = {
 const mf_jfunction *mf_jfilter_find(mf_str name) {
     static const mf_jfunction *const tables[] = {mf_jvalue_filters, mf_jtext_filters, mf_jsequence_filters};
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
-        const mf_jfunction *f = mf_jfunction_in(tables[i], SIZE_MAX, name);
+        const mf_jfunction *f = mf_jfunction_in(tables[i], name);
         if (f) return f;
     }
     return NULL;
@@ -248,7 +249,7 @@ TEST(is_gt) { return compared(run, args, MF_J_GT, out); }
 TEST(is_ge) { return compared(run, args, MF_J_GE, out); }
 TEST(is_in) { return compared(run, args, MF_J_IN, out); }
 
-static const mf_jfunction tests[] = {
+const mf_jfunction mf_jtests[] = {
     {"defined", "value", 1, is_defined},
     {"undefined", "value", 1, is_undefined},
     {"none", "value", 1, is_none},
@@ -288,9 +289,10 @@ static const mf_jfunction tests[] = {
     {">", "/ a b", 2, is_gt},
     {"ge", "/ a b", 2, is_ge},
     {">=", "/ a b", 2, is_ge},
+    {NULL, NULL, 0, NULL},
 };
 
-const mf_jfunction *mf_jtest_find(mf_str name) { return mf_jfunction_in(tests, sizeof tests / sizeof tests[0], name); }
+const mf_jfunction *mf_jtest_find(mf_str name) { return mf_jfunction_in(mf_jtests, name); }
 
 bool mf_jcall_named(mf_jrun *run, bool filter, mf_jval name, mf_jval value, const mf_jargs *rest, size_t skip,
                     mf_jval *out) {

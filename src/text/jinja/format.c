@@ -280,7 +280,7 @@ static bool take_layout(percent *p, layout *l) {
     if (!take_count(p, &l->width)) return false;
     if (l->width < 0) {
         left = true;
-        l->width = -l->width;
+        l->width = l->width < -MOST_WIDTH ? MOST_WIDTH + 1 : -l->width;
     }
     if (format_char(p) == '.') {
         p->at++;
@@ -325,6 +325,7 @@ static bool percent_char(percent *p, layout *l, mf_jval v) {
         if (cp >= 0xD800 && cp <= 0xDFFF) return mf_jfail(p->b.run, MF_ERR_UNSUPPORTED, "surrogates are not supported");
         mf_jbuild b = {.run = p->b.run};
         mf_jbuild_bytes(&b, bytes, (size_t)mf_utf8_encode((uint32_t)cp, bytes));
+        mf_jbuild_mark(&b, 0); // numbers have no marks: this one may be a conversation's
         if (!mf_jbuild_done(&b, &text)) return false;
     } else if (v.type != MF_J_STR || mf_jstr_chars(v.str) != 1) {
         return mf_jraise(p->b.run, "%%c requires int or char");
@@ -335,7 +336,7 @@ static bool percent_char(percent *p, layout *l, mf_jval v) {
     return true;
 }
 
-static bool percent_one(percent *p) {
+static bool percent_field(percent *p) {
     layout l = {.precision = -1};
     mf_jval v, text;
     p->has_keyed = false;
@@ -344,7 +345,7 @@ static bool percent_one(percent *p) {
     if (!type) return mf_jraise(p->b.run, "incomplete format");
     p->at++;
     if (type == '%') {
-        mf_jbuild_text(&p->b, "%");
+        mf_jbuild_part(&p->b, p->format, p->at - 1, p->at);
         return true;
     }
     if (!strchr("sradiuoxXeEfFgGc", type)) return mf_jraise(p->b.run, "unsupported format character '%c'", type);
@@ -356,6 +357,14 @@ static bool percent_one(percent *p) {
     if (!l.align) l.align = '>';
     l.zero = false;
     put_str(&p->b, &l, text.str);
+    return true;
+}
+
+// A field whose layout came from a conversation is marked as a whole.
+static bool percent_one(percent *p) {
+    size_t from = p->at, start = p->b.len;
+    if (!percent_field(p)) return false;
+    if (mf_jstr_marked(p->format, from, p->at)) mf_jbuild_mark(&p->b, start);
     return true;
 }
 
@@ -443,13 +452,17 @@ static bool format_number(mf_jbuild *b, const layout *l, mf_jval v) {
     return mf_jto_real(b->run, v, &value) && put_real(b, l, value, l->type);
 }
 
+// A field whose layout came from a conversation is marked as a whole.
 static bool format_value(mf_jbuild *b, mf_jval v, const mf_jstr *spec) {
     layout l;
+    size_t start = b->len;
     if (spec->len == 0) return mf_jadd_str(b, v);
     if (v.type != MF_J_STR && !mf_jis_number(v))
         return mf_jraise(b->run, "unsupported format string passed to %s.__format__", mf_jtype_name(v));
     if (!read_spec(b->run, spec, &l)) return false;
-    return v.type == MF_J_STR ? format_str(b, &l, v) : format_number(b, &l, v);
+    if (!(v.type == MF_J_STR ? format_str(b, &l, v) : format_number(b, &l, v))) return false;
+    if (mf_jstr_marked(spec, 0, spec->len)) mf_jbuild_mark(b, start);
+    return true;
 }
 
 // The first part of a field's name: an argument by place or by name.

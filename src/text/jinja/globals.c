@@ -105,16 +105,16 @@ GLOBAL(do_raise) {
 }
 
 // strftime() of this moment: a naive time, whose zone is empty text.
-static bool format_time(mf_jrun *run, const struct tm *tm, mf_str format, mf_jval *out) {
+static bool format_time(mf_jrun *run, const struct tm *tm, const mf_jstr *format, mf_jval *out) {
     mf_buf plain = {0};
-    for (size_t i = 0; i < format.len; i++) {
-        char c = format.ptr[i], next = i + 1 < format.len ? format.ptr[i + 1] : 0;
+    for (size_t i = 0; i < format->len; i++) {
+        char c = format->ptr[i], next = i + 1 < format->len ? format->ptr[i + 1] : 0;
         if (c == '%' && (next == 'z' || next == 'Z' || next == 'f')) {
             i++;
             if (next == 'f') mf_buf_text(&plain, "000000");
         } else {
             mf_buf_char(&plain, c);
-            if (c == '%' && next) mf_buf_char(&plain, format.ptr[++i]);
+            if (c == '%' && next) mf_buf_char(&plain, format->ptr[++i]);
         }
     }
     mf_buf_char(&plain, '.'); // so that an empty result is told from one that does not fit
@@ -126,6 +126,8 @@ static bool format_time(mf_jrun *run, const struct tm *tm, mf_str format, mf_jva
     if (n == 0) return mf_jraise(run, "strftime_now: the format can't be used");
     mf_jbuild b = {.run = run};
     mf_jbuild_bytes(&b, text, n - 1);
+    // Which bytes of a time are the format's own is not known: one marked byte marks all.
+    if (mf_jstr_marked(format, 0, format->len)) mf_jbuild_mark(&b, 0);
     return mf_jbuild_done(&b, out);
 }
 
@@ -136,10 +138,10 @@ GLOBAL(do_strftime_now) {
     if (format->len > 4096) return mf_jraise(run, "strftime_now: the format is longer than 4096 bytes");
     time_t now = run->now >= 0 ? (time_t)run->now : time(NULL);
     if (!localtime_r(&now, &tm)) return mf_jraise(run, "strftime_now: no local time");
-    return format_time(run, &tm, mf_jstr_slice(format), out);
+    return format_time(run, &tm, format, out);
 }
 
-static const mf_jfunction globals[] = {
+const mf_jfunction mf_jglobals[] = {
     {"range", NULL, 0, do_range},
     {"dict", NULL, 0, do_dict},
     {"namespace", NULL, 0, do_namespace},
@@ -147,8 +149,7 @@ static const mf_jfunction globals[] = {
     {"joiner", "sep", 0, do_joiner},
     {"raise_exception", "message", 1, do_raise},
     {"strftime_now", "format", 1, do_strftime_now},
+    {NULL, NULL, 0, NULL},
 };
 
-const mf_jfunction *mf_jglobal_find(mf_str name) {
-    return mf_jfunction_in(globals, sizeof globals / sizeof globals[0], name);
-}
+const mf_jfunction *mf_jglobal_find(mf_str name) { return mf_jfunction_in(mf_jglobals, name); }

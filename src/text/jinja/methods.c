@@ -258,36 +258,37 @@ METHOD(str_endswith) { return starts_or_ends(run, args, true, out); }
 
 // ---- Layout
 
-static bool fill_arg(mf_jrun *run, mf_jargs *args, int64_t *missing, uint32_t *fill) {
-    const mf_jstr *text;
-    int64_t width;
-    size_t at = 0;
-    *fill = ' ';
+// How many characters the text lacks to the width that is asked for; never below 0.
+static bool missing_arg(mf_jrun *run, const mf_jargs *args, int64_t *missing) {
+    int64_t width, n = (int64_t)mf_jstr_chars(args->self.str);
     if (!mf_jindex(run, args->bound[0], "width", &width)) return false;
-    *missing = width - (int64_t)mf_jstr_chars(args->self.str);
-    if (*missing < 0) *missing = 0;
-    if (!given(args->bound[1])) return true;
-    if (!text_arg(run, args, 1, true, &text)) return false;
-    if (mf_jstr_chars(text) != 1) return mf_jraise(run, "The fill character must be exactly one character long");
-    *fill = mf_jstr_next(text, &at);
+    *missing = width > n ? width - n : 0;
     return true;
+}
+
+static bool fill_arg(mf_jrun *run, mf_jargs *args, int64_t *missing, const mf_jstr **fill) {
+    *fill = NULL;
+    if (!missing_arg(run, args, missing)) return false;
+    if (!given(args->bound[1])) return true;
+    if (!text_arg(run, args, 1, true, fill)) return false;
+    return mf_jstr_chars(*fill) == 1 || mf_jraise(run, "The fill character must be exactly one character long");
 }
 
 METHOD(str_ljust) {
     int64_t n;
-    uint32_t fill;
+    const mf_jstr *fill;
     return fill_arg(run, args, &n, &fill) && keep_markup(args, mf_jstr_pad(run, args->self.str, 0, n, fill, out), out);
 }
 
 METHOD(str_rjust) {
     int64_t n;
-    uint32_t fill;
+    const mf_jstr *fill;
     return fill_arg(run, args, &n, &fill) && keep_markup(args, mf_jstr_pad(run, args->self.str, n, 0, fill, out), out);
 }
 
 METHOD(str_center) {
     int64_t n;
-    uint32_t fill;
+    const mf_jstr *fill;
     if (!fill_arg(run, args, &n, &fill)) return false;
     int64_t width = n + (int64_t)mf_jstr_chars(args->self.str), left = n / 2 + (n & width & 1);
     return keep_markup(args, mf_jstr_pad(run, args->self.str, left, n - left, fill, out), out);
@@ -295,12 +296,12 @@ METHOD(str_center) {
 
 METHOD(str_zfill) {
     const mf_jstr *s = args->self.str;
-    int64_t width;
+    int64_t missing;
     mf_jbuild b = {.run = run};
-    if (!mf_jindex(run, args->bound[0], "width", &width)) return false;
+    if (!missing_arg(run, args, &missing)) return false;
     size_t sign = s->len && (*s->ptr == '-' || *s->ptr == '+');
     mf_jbuild_part(&b, s, 0, sign);
-    mf_jbuild_repeat(&b, '0', width - (int64_t)mf_jstr_chars(s));
+    mf_jbuild_repeat(&b, '0', missing);
     mf_jbuild_part(&b, s, sign, s->len);
     return keep_markup(args, mf_jbuild_done(&b, out), out);
 }
@@ -310,15 +311,18 @@ METHOD(str_expandtabs) {
     int64_t size, column = 0;
     mf_jbuild b = {.run = run};
     if (!mf_jarg_int(run, args->bound[0], "tabsize", 8, &size)) return false;
-    for (size_t at = 0; at < s->len;) {
-        size_t start = at;
+    for (size_t at = 0; at < s->len && !b.failed;) { // while nothing failed, a column is no more than the text's length
+        size_t start = at, from = b.len;
         uint32_t cp = mf_jstr_next(s, &at);
         int64_t n = cp == '\t' && size > 0 ? size - column % size : 0;
-        if (cp == '\t')
-            mf_jbuild_repeat(&b, ' ', n);
-        else
+        if (cp != '\t') {
             mf_jbuild_part(&b, s, start, at);
-        column = cp == '\n' || cp == '\r' ? 0 : column + (cp == '\t' ? n : 1);
+            column = cp == '\n' || cp == '\r' ? 0 : column + 1;
+            continue;
+        }
+        mf_jbuild_repeat(&b, ' ', n);
+        if (mf_jstr_marked(s, start, at)) mf_jbuild_mark(&b, from);
+        column += n;
     }
     return keep_markup(args, mf_jbuild_done(&b, out), out);
 }
@@ -549,12 +553,17 @@ static const mf_jfunction cycler_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-const mf_jfunction *mf_jmethod_find(mf_jtype type, mf_str name) {
+const mf_jfunction *mf_jmethods_of(mf_jtype type) {
     static const mf_jfunction *const tables[] = {
         [MF_J_STR] = str_methods,       [MF_J_DICT] = dict_methods,   [MF_J_LIST] = list_methods,
         [MF_J_TUPLE] = tuple_methods,   [MF_J_RANGE] = range_methods, [MF_J_BOOL] = int_methods,
         [MF_J_INT] = int_methods,       [MF_J_BIG] = int_methods,     [MF_J_FLOAT] = float_methods,
         [MF_J_CYCLER] = cycler_methods, [MF_J_JOINER] = NULL,
     };
-    return tables[type] ? mf_jfunction_in(tables[type], SIZE_MAX, name) : NULL;
+    return (size_t)type < sizeof tables / sizeof tables[0] ? tables[type] : NULL;
+}
+
+const mf_jfunction *mf_jmethod_find(mf_jtype type, mf_str name) {
+    const mf_jfunction *table = mf_jmethods_of(type);
+    return table ? mf_jfunction_in(table, name) : NULL;
 }

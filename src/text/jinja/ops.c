@@ -370,9 +370,9 @@ bool mf_jslice(mf_jrun *run, mf_jval v, const mf_jval bounds[3], mf_jval *out) {
 
 // ---- Calls
 
-const mf_jfunction *mf_jfunction_in(const mf_jfunction *table, size_t n, mf_str name) {
-    for (size_t i = 0; i < n && table[i].name; i++)
-        if (mf_str_is(name, table[i].name)) return &table[i];
+const mf_jfunction *mf_jfunction_in(const mf_jfunction *table, mf_str name) {
+    for (; table->name; table++)
+        if (mf_str_is(name, table->name)) return table;
     return NULL;
 }
 

@@ -28,6 +28,19 @@ static bool room(mf_jbuild *b, size_t more) {
     return true;
 }
 
+// The first of the marks that end behind the byte `from`.
+static uint32_t first_mark(const mf_jstr *s, size_t from) {
+    uint32_t low = 0, high = s->n_marks;
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        if (s->marks[2 * mid + 1] <= from)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
 static void mark(mf_jbuild *b, size_t from, size_t to) {
     if (from == to || b->failed) return;
     if (b->n_marks && b->marks[2 * b->n_marks - 1] == from) {
@@ -66,19 +79,24 @@ void mf_jbuild_repeat(mf_jbuild *b, uint32_t cp, int64_t n) {
 void mf_jbuild_part(mf_jbuild *b, const mf_jstr *s, size_t from, size_t to) {
     size_t start = b->len;
     mf_jbuild_bytes(b, s->ptr + from, to - from);
-    for (uint32_t i = 0; i < s->n_marks && s->marks[2 * i] < to; i++) {
+    for (uint32_t i = first_mark(s, from); i < s->n_marks && s->marks[2 * i] < to; i++) {
         size_t low = s->marks[2 * i], high = s->marks[2 * i + 1];
-        if (high <= from) continue;
         mark(b, start + (low > from ? low - from : 0), start + (high < to ? high : to) - from);
     }
 }
 
 void mf_jbuild_str(mf_jbuild *b, const mf_jstr *s) { mf_jbuild_part(b, s, 0, s->len); }
 
+void mf_jbuild_mark(mf_jbuild *b, size_t from) {
+    while (b->n_marks && b->marks[2 * b->n_marks - 2] >= from) b->n_marks--;
+    if (b->n_marks && b->marks[2 * b->n_marks - 1] > from) b->marks[2 * b->n_marks - 1] = (uint32_t)from;
+    mark(b, from, b->len);
+}
+
 void mf_jbuild_as(mf_jbuild *b, const void *p, size_t n, const mf_jstr *s, size_t at) {
     size_t start = b->len;
     mf_jbuild_bytes(b, p, n);
-    if (s->n_marks && mf_jstr_marked(s, at)) mark(b, start, start + n);
+    if (mf_jstr_marked(s, at, at + 1)) mark(b, start, start + n);
 }
 
 bool mf_jbuild_done(mf_jbuild *b, mf_jval *out) {
@@ -101,25 +119,17 @@ size_t mf_jstr_chars(const mf_jstr *s) {
     return n;
 }
 
-bool mf_jstr_marked(const mf_jstr *s, size_t at) {
-    uint32_t low = 0, high = s->n_marks;
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        if (s->marks[2 * mid + 1] <= at)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < s->n_marks && s->marks[2 * low] <= at;
+bool mf_jstr_marked(const mf_jstr *s, size_t from, size_t to) {
+    uint32_t i = first_mark(s, from);
+    return i < s->n_marks && s->marks[2 * i] < to;
 }
 
 mf_jstr *mf_jstr_part(mf_jrun *run, const mf_jstr *s, size_t from, size_t to) {
     mf_jstr *part = mf_jstr_new(run, (mf_str){s->ptr + from, to - from});
     if (!part || s->n_marks == 0 || from == to) return part;
     mf_jbuild b = {.run = run, .cap = SIZE_MAX};
-    for (uint32_t i = 0; i < s->n_marks && s->marks[2 * i] < to; i++) {
+    for (uint32_t i = first_mark(s, from); i < s->n_marks && s->marks[2 * i] < to; i++) {
         size_t low = s->marks[2 * i], high = s->marks[2 * i + 1];
-        if (high <= from) continue;
         low = low > from ? low - from : 0;
         high = (high < to ? high : to) - from;
         if (low == 0 && high == to - from) {
@@ -449,11 +459,17 @@ bool mf_jstr_concat(mf_jrun *run, const mf_jstr *a, const mf_jstr *b, mf_jval *o
     return true;
 }
 
-bool mf_jstr_pad(mf_jrun *run, const mf_jstr *s, int64_t left, int64_t right, uint32_t fill, mf_jval *out) {
+static void pad(mf_jbuild *b, const mf_jstr *fill, int64_t n) {
+    size_t from = b->len, at = 0;
+    mf_jbuild_repeat(b, fill ? mf_jstr_next(fill, &at) : ' ', n);
+    if (fill && mf_jstr_marked(fill, 0, fill->len)) mf_jbuild_mark(b, from);
+}
+
+bool mf_jstr_pad(mf_jrun *run, const mf_jstr *s, int64_t left, int64_t right, const mf_jstr *fill, mf_jval *out) {
     mf_jbuild b = {.run = run};
-    mf_jbuild_repeat(&b, fill, left);
+    pad(&b, fill, left);
     mf_jbuild_str(&b, s);
-    mf_jbuild_repeat(&b, fill, right);
+    pad(&b, fill, right);
     return mf_jbuild_done(&b, out);
 }
 

@@ -21,9 +21,11 @@ typedef struct mf_jbuild {
 
 void mf_jbuild_text(mf_jbuild *b, const char *text);         // unmarked
 void mf_jbuild_bytes(mf_jbuild *b, const void *p, size_t n); // unmarked
-void mf_jbuild_repeat(mf_jbuild *b, uint32_t cp, int64_t n);
+void mf_jbuild_repeat(mf_jbuild *b, uint32_t cp, int64_t n); // unmarked; n below 1: nothing
 void mf_jbuild_str(mf_jbuild *b, const mf_jstr *s);
 void mf_jbuild_part(mf_jbuild *b, const mf_jstr *s, size_t from, size_t to); // bytes
+// Marks everything from byte `from` of the text on.
+void mf_jbuild_mark(mf_jbuild *b, size_t from);
 // n bytes that stand for the byte `at` of s, marked if that is.
 void mf_jbuild_as(mf_jbuild *b, const void *p, size_t n, const mf_jstr *s, size_t at);
 bool mf_jbuild_done(mf_jbuild *b, mf_jval *out);
@@ -31,7 +33,7 @@ bool mf_jbuild_done(mf_jbuild *b, mf_jval *out);
 // ---- Parts
 
 size_t mf_jstr_chars(const mf_jstr *s);
-bool mf_jstr_marked(const mf_jstr *s, size_t at); // the byte
+bool mf_jstr_marked(const mf_jstr *s, size_t from, size_t to); // any of these bytes
 // The bytes [from, to) as a text of their own (shared).
 mf_jstr *mf_jstr_part(mf_jrun *run, const mf_jstr *s, size_t from, size_t to);
 size_t mf_jstr_offset(const mf_jstr *s, size_t index); // of a character, at most the end
@@ -67,7 +69,8 @@ bool mf_jstr_splitlines(mf_jrun *run, const mf_jstr *s, bool keep, mf_jval *out)
 bool mf_jstr_cut(mf_jrun *run, const mf_jstr *s, int64_t start, int64_t step, size_t n, mf_jval *out);
 bool mf_jstr_repeat(mf_jrun *run, const mf_jstr *s, int64_t n, mf_jval *out);
 bool mf_jstr_concat(mf_jrun *run, const mf_jstr *a, const mf_jstr *b, mf_jval *out);
-bool mf_jstr_pad(mf_jrun *run, const mf_jstr *s, int64_t left, int64_t right, uint32_t fill, mf_jval *out);
+// fill NULL: spaces; else one character, whose marks its repetitions have.
+bool mf_jstr_pad(mf_jrun *run, const mf_jstr *s, int64_t left, int64_t right, const mf_jstr *fill, mf_jval *out);
 
 // HTML's five characters as markupsafe escapes them.
 void mf_jescape(mf_jbuild *b, const mf_jstr *s);
