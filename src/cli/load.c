@@ -165,6 +165,8 @@ bool mf_load_ctx(const mf_loaded *l, const mf_options *o, int64_t n_tokens, mf_e
     if (o->ctx == MF_CTX_AUTO) return mf_load_auto_ctx(l, params, err);
     if (o->ctx > most) mf_log(MF_LOG_NOTICE, "--ctx %d is more than the model's %" PRId64 ", which is used", o->ctx, most);
     if (o->ctx) want = o->ctx;
+    const int32_t window = l->model->hparams.window;
+    if (!o->ctx && window && want > window) want = window;
     params->n_ctx = (int32_t)(want < most ? want : most);
     return true;
 }

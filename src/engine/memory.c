@@ -41,7 +41,8 @@ bool mf_memory_check(const mf_memory_plan *plan, uint64_t available, int32_t n_m
 
 bool mf_memory_auto_ctx(const mf_model *model, const mf_device_list *devices, mf_engine_params *params, bool prepared,
                         uint64_t available, mf_error *err) {
-    int32_t n_max = mf_memory_most_ctx(model, params->max_seqs);
+    int32_t n_max = mf_memory_most_ctx(model, params->max_seqs), window = model->hparams.window;
+    if (window && window < n_max) n_max = window;
     mf_memory_plan plan;
     params->n_ctx = n_max;
     if (!mf_memory_plan_make(model, devices, params, prepared, &plan, err)) return false;

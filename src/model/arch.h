@@ -4,6 +4,8 @@
 
 #include "model/model.h"
 
+#define MF_MAX_CTX (1 << 24) // tokens of a context, whatever a file says
+
 enum { // mf_tensor_rule.flags
     MF_TENSOR_OPTIONAL = 1,
 };
@@ -52,6 +54,11 @@ bool mf_rope_read(mf_model *model, mf_error *err);
 
 // weights.c
 bool mf_weights_bind(mf_model *model, mf_error *err);
+
+// unread.c: refuses by name what the file says of the model and the model does not compute: keys whose value is not the one that changes
+// nothing, and tensors (bound[i]: tensor i of the file has a weight). Keys that are not known at all are named in a notice.
+bool mf_unread_keys_check(const mf_model *model, mf_error *err);
+bool mf_unread_tensors_check(const mf_model *model, const bool *bound, mf_error *err);
 
 // decoder.c: the transformer that the architectures share, and the tensors of its layers.
 extern const mf_tensor_rule mf_decoder_tensors[];

@@ -14,6 +14,11 @@ const mf_tensor_rule mf_decoder_tensors[] = {
     {"ffn_gate.weight", offsetof(mf_layer, ffn_gate), MF_N_EMBD, MF_N_FF, 0},
     {"ffn_up.weight", offsetof(mf_layer, ffn_up), MF_N_EMBD, MF_N_FF, 0},
     {"ffn_down.weight", offsetof(mf_layer, ffn_down), MF_N_FF, MF_N_EMBD, 0},
+    // Biases that some fine-tunes and conversions have (Granite code, Bielik).
+    {"attn_output.bias", offsetof(mf_layer, attn_output_bias), MF_N_EMBD, MF_N_NONE, MF_TENSOR_OPTIONAL},
+    {"ffn_gate.bias", offsetof(mf_layer, ffn_gate_bias), MF_N_FF, MF_N_NONE, MF_TENSOR_OPTIONAL},
+    {"ffn_up.bias", offsetof(mf_layer, ffn_up_bias), MF_N_FF, MF_N_NONE, MF_TENSOR_OPTIONAL},
+    {"ffn_down.bias", offsetof(mf_layer, ffn_down_bias), MF_N_EMBD, MF_N_NONE, MF_TENSOR_OPTIONAL},
 };
 const size_t mf_n_decoder_tensors = sizeof mf_decoder_tensors / sizeof mf_decoder_tensors[0];
 
@@ -50,20 +55,20 @@ static mf_ref attention(mf_graph *g, const mf_model *m, const mf_layer *l, mf_re
     return mf_graph_add(g, x, project(g, l->attn_output, l->attn_output_bias, a, "attn_out"), "attn_residual");
 }
 
-// x + down(silu(gate n) * (up n)) with n = norm(x)
+// x + down(silu(gate n) * (up n)) with n = norm(x), and biases where the layer has them
 static mf_ref ffn_swiglu(mf_graph *g, const mf_model *m, const mf_layer *l, mf_ref x) {
     mf_ref n = mf_graph_rms_norm(g, x, l->ffn_norm, m->hparams.rms_eps, "ffn_norm");
-    mf_ref gate = mf_graph_silu(g, mf_graph_matmul(g, l->ffn_gate, n, "ffn_gate"), "ffn_silu");
-    mf_ref up = mf_graph_matmul(g, l->ffn_up, n, "ffn_up");
-    mf_ref down = mf_graph_matmul(g, l->ffn_down, mf_graph_mul(g, gate, up, "ffn_gated"), "ffn_down");
+    mf_ref gate = mf_graph_silu(g, project(g, l->ffn_gate, l->ffn_gate_bias, n, "ffn_gate"), "ffn_silu");
+    mf_ref up = project(g, l->ffn_up, l->ffn_up_bias, n, "ffn_up");
+    mf_ref down = project(g, l->ffn_down, l->ffn_down_bias, mf_graph_mul(g, gate, up, "ffn_gated"), "ffn_down");
     return mf_graph_add(g, x, down, "ffn_residual");
 }
 
-// The logits: head * norm(x)
+// The logits: head * norm(x), and a bias where the model has one
 static mf_ref head(mf_graph *g, const mf_model *m, mf_ref x) {
     g->layer = -1;
     x = mf_graph_rms_norm(g, x, m->output_norm, m->hparams.rms_eps, "output_norm");
-    return mf_graph_matmul(g, m->output, x, "logits");
+    return project(g, m->output, m->output_bias, x, "logits");
 }
 
 mf_ref mf_decoder_build(const mf_model *m, const mf_rope_params *rope, mf_graph *g) {

@@ -7,7 +7,6 @@
 #define MAX_LAYERS 1024
 #define MAX_WIDTH  (1 << 20)
 #define MAX_HEADS  1024
-#define MAX_CTX    (1 << 24)
 
 const char *mf_model_key(const mf_model *m, const char *suffix, char buffer[128]) {
     snprintf(buffer, 128, "%s.%s", m->arch->name, suffix);
@@ -63,7 +62,7 @@ static bool vocabulary(mf_model *m, mf_error *err) {
 bool mf_hparams_read(mf_model *m, mf_error *err) {
     mf_hparams *h = &m->hparams;
     if (!count(m, "block_count", MAX_LAYERS, 0, &h->n_layer, err) ||
-        !count(m, "context_length", MAX_CTX, 0, &h->n_ctx_train, err) ||
+        !count(m, "context_length", MF_MAX_CTX, 0, &h->n_ctx_train, err) ||
         !count(m, "embedding_length", MAX_WIDTH, 0, &h->n_embd, err) ||
         !count(m, "feed_forward_length", MAX_WIDTH, 0, &h->n_ff, err) ||
         !count(m, "attention.head_count", MAX_HEADS, 0, &h->n_head, err) || !kv_heads(m, h, &h->n_head_kv, err) ||
@@ -85,6 +84,9 @@ bool mf_hparams_read(mf_model *m, mf_error *err) {
     if (!mf_gguf_find(m->file, key)) return mf_fail(err, MF_ERR_FORMAT, "the key %s is missing", key);
     if (!mf_gguf_get_f32(m->file, key, &h->rms_eps, err)) return false;
     if (!(h->rms_eps >= 0 && h->rms_eps < 1)) return mf_fail(err, MF_ERR_FORMAT, "%s is %g", key, (double)h->rms_eps);
+    uint32_t window = 0;
+    if (!mf_gguf_get_u32(m->file, mf_model_key(m, "attention.sliding_window", key), &window, err)) return false;
+    h->window = window < MF_MAX_CTX ? (int32_t)window : 0; // beyond every context: as without one
     h->attn_scale = 1.0F / __builtin_sqrtf((float)h->head_dim);
     return true;
 }

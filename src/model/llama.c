@@ -7,7 +7,6 @@ static const mf_tensor_rule tensors[] = {
     {"attn_q.bias", offsetof(mf_layer, attn_q_bias), MF_N_Q, MF_N_NONE, MF_TENSOR_OPTIONAL},
     {"attn_k.bias", offsetof(mf_layer, attn_k_bias), MF_N_KV, MF_N_NONE, MF_TENSOR_OPTIONAL},
     {"attn_v.bias", offsetof(mf_layer, attn_v_bias), MF_N_KV, MF_N_NONE, MF_TENSOR_OPTIONAL},
-    {"attn_output.bias", offsetof(mf_layer, attn_output_bias), MF_N_EMBD, MF_N_NONE, MF_TENSOR_OPTIONAL},
 };
 
 const mf_arch mf_arch_llama = {

@@ -33,7 +33,7 @@ mf_model *mf_model_new(const mf_gguf *file, mf_error *err) {
     if (!m) return mf_fail_memory(err, sizeof *m, "the model"), NULL;
     m->arch = arch;
     m->file = file;
-    if (mf_hparams_read(m, err) && mf_rope_read(m, err) && mf_weights_bind(m, err)) return m;
+    if (mf_hparams_read(m, err) && mf_rope_read(m, err) && mf_unread_keys_check(m, err) && mf_weights_bind(m, err)) return m;
     mf_model_free(m);
     return NULL;
 }
@@ -82,6 +82,12 @@ const mf_rope_params *mf_model_rope(const mf_model *m, int32_t n_ctx) {
 }
 
 bool mf_model_build(const mf_model *m, int32_t n_ctx, mf_graph *g, mf_error *err) {
+    const int32_t window = m->hparams.window;
+    if (window && n_ctx > window)
+        return mf_fail(err, MF_ERR_UNSUPPORTED,
+                       "%s.attention.sliding_window is %d and the context %d: attention over a window is not supported; the "
+                       "largest context (--ctx) is %d",
+                       m->arch->name, window, n_ctx, window);
     *g = (mf_graph){.layer = -1, .output = -1};
     g->output = m->arch->build(m, mf_model_rope(m, n_ctx), g);
     if (!g->failed) return true;

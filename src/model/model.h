@@ -8,16 +8,19 @@
 typedef struct mf_arch mf_arch;
 
 typedef struct mf_hparams {
-    int32_t n_vocab, n_ctx_train, n_embd, n_layer, n_head, n_head_kv, head_dim, n_ff;
+    int32_t n_ctx_train; // the most tokens of a sequence: the trained context, or the one that rope is scaled to
+    int32_t n_vocab, n_embd, n_layer, n_head, n_head_kv, head_dim, n_ff;
     float rms_eps;
     int32_t n_rot;    // channels of a head that rope turns
-    float attn_scale; // 1 / sqrt(head_dim) unless the file says otherwise
+    float attn_scale; // 1 / sqrt(head_dim)
+    int32_t window;   // cells that attention sees; 0: all of them
 } mf_hparams;
 
 // The weights of one layer; NULL where the architecture has none.
 typedef struct mf_layer {
     mf_weight *attn_norm, *attn_q, *attn_k, *attn_v, *attn_q_bias, *attn_k_bias, *attn_v_bias, *attn_q_norm, *attn_k_norm,
-        *attn_output, *attn_output_bias, *ffn_norm, *ffn_gate, *ffn_up, *ffn_down;
+        *attn_output, *attn_output_bias, *ffn_norm, *ffn_gate, *ffn_up, *ffn_down, *ffn_gate_bias, *ffn_up_bias,
+        *ffn_down_bias;
 } mf_layer;
 
 typedef struct mf_model {
@@ -28,6 +31,7 @@ typedef struct mf_model {
     mf_rope_params rope_long;                     // longrope's, for contexts above n_ctx_orig; else inv_freq is NULL
     int32_t n_ctx_orig;                           // the context before rope was scaled
     mf_weight *token_embd, *output, *output_norm; // output == token_embd where they are tied
+    mf_weight *output_bias;                       // NULL: none
     mf_layer *layers;                             // [n_layer]
     mf_weight *weights;                           // all of them
     size_t n_weights;
@@ -40,7 +44,8 @@ typedef bool mf_progress_fn(void *arg, double fraction);
 
 // Reads the hyperparameters and finds every tensor by name, checking all shapes and types. The file must outlive the model.
 // Refused by name: an unsupported architecture (with the supported ones), a missing or misshapen tensor (with both shapes), a
-// hyperparameter that is missing, zero, negative, not finite or absurd, a rope scaling that is not supported.
+// hyperparameter that is missing, zero, negative, not finite or absurd, a rope scaling that is not supported, a tensor or a key's value
+// that would change the computation and is no part of it.
 mf_model *mf_model_new(const mf_gguf *file, mf_error *err);
 
 // Lets the device prepare every weight; afterwards mapped pages that are not needed are dropped.
@@ -65,7 +70,7 @@ uint64_t mf_model_fingerprint(const mf_model *model);
 const mf_rope_params *mf_model_rope(const mf_model *model, int32_t n_ctx);
 
 // Builds the plain graph of one step into g (empty): token ids in, logits [n_vocab][OUTS] out. n_ctx: the most cells of one sequence.
-// Pure: changes nothing of the model.
+// Pure: changes nothing of the model. Refused: a context beyond the window that the file's attention sees.
 bool mf_model_build(const mf_model *model, int32_t n_ctx, mf_graph *g, mf_error *err);
 
 #endif

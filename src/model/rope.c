@@ -39,8 +39,22 @@ static bool read_scaling(mf_model *m, scaling *s, mf_error *err) {
         return false;
     uint32_t orig = (uint32_t)m->n_ctx_orig;
     if (!mf_gguf_get_u32(m->file, mf_model_key(m, "rope.scaling.original_context_length", key), &orig, err)) return false;
-    if (orig < 1 || orig > (1U << 24)) return mf_fail(err, MF_ERR_FORMAT, "%s is %u", key, orig);
+    if (orig < 1 || orig > MF_MAX_CTX) return mf_fail(err, MF_ERR_FORMAT, "%s is %u", key, orig);
     m->n_ctx_orig = (int32_t)orig;
+    if (!(s->base > 1)) // the same wavelength for every pair
+        return mf_fail(err, MF_ERR_FORMAT, "%s is %g; it must be above 1", mf_model_key(m, "rope.freq_base", key), s->base);
+    return true;
+}
+
+// Linear scaling and YaRN stretch the original context by their factor, whether context_length says so or not.
+static bool stretch_context(mf_model *m, const scaling *s, mf_error *err) {
+    const double stretched = (double)m->n_ctx_orig * s->factor;
+    char key[128];
+    if (s->factor <= 1) return true;
+    if (stretched > MF_MAX_CTX)
+        return mf_fail(err, MF_ERR_FORMAT, "%s is %g: %d tokens become %.0f, and a context is at most %d",
+                       mf_model_key(m, "rope.scaling.factor", key), s->factor, m->n_ctx_orig, stretched, MF_MAX_CTX);
+    if ((int32_t)stretched > m->hparams.n_ctx_train) m->hparams.n_ctx_train = (int32_t)stretched;
     return true;
 }
 
@@ -50,8 +64,9 @@ static double yarn_pair(const mf_model *m, const scaling *s, double rotations) {
     return m->rope.n_dims * mf_log64(m->n_ctx_orig / (rotations * 2 * pi)) / (2 * mf_log64(s->base));
 }
 
-// The whole number at or below x; |x| < 2^31.
+// The whole number at or below x; x itself where |x| >= 2^31.
 static double floor_of(double x) {
+    if (!(x > -0x1p31 && x < 0x1p31)) return x;
     double t = (double)(int32_t)x;
     return t > x ? t - 1 : t;
 }
@@ -62,15 +77,13 @@ static bool scale_none(mf_model *m, const scaling *s, double *freq, mf_error *er
 }
 
 static bool scale_linear(mf_model *m, const scaling *s, double *freq, mf_error *err) {
-    (void)err;
     for (int32_t i = 0; i < m->rope.n_dims / 2; i++) freq[i] /= s->factor;
-    return true;
+    return stretch_context(m, s, err);
 }
 
 // Fast pairs stay, slow ones are divided, those between are mixed; cos and sin grow by 1 + 0.1 ln(factor) unless the file says by how
 // much (a 1 there is a writer's way of saying nothing).
 static bool scale_yarn(mf_model *m, const scaling *s, double *freq, mf_error *err) {
-    (void)err;
     int32_t n_dims = m->rope.n_dims;
     double low = floor_of(yarn_pair(m, s, s->beta_fast)), high = -floor_of(-yarn_pair(m, s, s->beta_slow));
     if (low < 0) low = 0;
@@ -84,7 +97,7 @@ static bool scale_yarn(mf_model *m, const scaling *s, double *freq, mf_error *er
     double usual = s->factor > 1 ? 1 + 0.1 * mf_log64(s->factor) : 1;
     bool given = s->yarn_magnitude > 0 && (s->yarn_magnitude < 1 || s->yarn_magnitude > 1);
     m->rope.magnitude *= given ? s->yarn_magnitude : usual;
-    return true;
+    return stretch_context(m, s, err);
 }
 
 // Divides the frequencies by a tensor's values. *found: it is in the file.
@@ -110,8 +123,8 @@ static const char *const long_factors = "rope_factors_long.weight", *const short
 // LongRoPE (Ding et al., arXiv:2402.13753): a divisor for each pair, other ones where the context is above the original. Files keep the
 // growth of cos and sin in attn_factor.
 static bool scale_longrope(mf_model *m, const scaling *s, double *freq, mf_error *err) {
-    if (!scale_linear(m, s, freq, err)) return false;
     size_t half = (size_t)m->rope.n_dims / 2;
+    for (size_t i = 0; i < half; i++) freq[i] /= s->factor;
     double *other = mf_alloc(half, sizeof *other);
     if (!other) return mf_fail_memory(err, half * sizeof *other, "rope frequencies");
     memcpy(other, freq, half * sizeof *other);

@@ -30,8 +30,14 @@ static bool type_usable(const mf_gguf_tensor *t, bool vector) {
     return info && info->decode;
 }
 
-static bool bind(mf_model *m, const char *name, int64_t in, int64_t out, unsigned uses, bool optional, mf_weight **slot,
+typedef struct binder {
+    mf_model *m;
+    bool *bound; // [tensors of the file] has a weight
+} binder;
+
+static bool bind(const binder *b, const char *name, int64_t in, int64_t out, unsigned uses, bool optional, mf_weight **slot,
                  mf_error *err) {
+    mf_model *m = b->m;
     const mf_gguf_tensor *t = mf_gguf_find_tensor(m->file, name);
     if (!t) return optional || mf_fail(err, MF_ERR_FORMAT, "the tensor %s is missing", name);
     if (!shape_matches(t, in, out))
@@ -51,40 +57,53 @@ static bool bind(mf_model *m, const char *name, int64_t in, int64_t out, unsigne
                      .uses = uses};
     if (!w->name) return mf_fail_memory(err, strlen(name), "a tensor's name");
     *slot = w;
+    b->bound[t - mf_gguf_tensor_at(m->file, 0)] = true;
     return true;
 }
 
-static bool bind_layer(mf_model *m, int32_t i, const mf_tensor_rule *rules, size_t n, mf_error *err) {
+static bool bind_layer(const binder *b, int32_t i, const mf_tensor_rule *rules, size_t n, mf_error *err) {
+    mf_model *m = b->m;
     for (const mf_tensor_rule *r = rules; r < rules + n; r++) {
         char name[96];
         snprintf(name, sizeof name, "blk.%d.%s", i, r->name);
         mf_weight **slot = (mf_weight **)((char *)&m->layers[i] + r->field);
         unsigned uses = r->out == MF_N_NONE ? MF_USE_VECTOR : MF_USE_MATMUL;
         int64_t in = extent(&m->hparams, r->in), out = extent(&m->hparams, r->out);
-        if (!bind(m, name, in, out, uses, r->flags & MF_TENSOR_OPTIONAL, slot, err)) return false;
+        if (!bind(b, name, in, out, uses, r->flags & MF_TENSOR_OPTIONAL, slot, err)) return false;
     }
     return true;
 }
 
-bool mf_weights_bind(mf_model *m, mf_error *err) {
+static bool bind_all(const binder *b, mf_error *err) {
+    mf_model *m = b->m;
     const mf_hparams *h = &m->hparams;
-    size_t most = 3 + (size_t)h->n_layer * (mf_n_decoder_tensors + m->arch->n_extra_tensors);
+    size_t most = 4 + (size_t)h->n_layer * (mf_n_decoder_tensors + m->arch->n_extra_tensors);
     m->weights = mf_alloc(most, sizeof *m->weights);
     m->layers = mf_alloc((size_t)h->n_layer, sizeof *m->layers);
     if (!m->weights || !m->layers) return mf_fail_memory(err, most * sizeof *m->weights, "the weights");
-    if (!bind(m, "token_embd.weight", h->n_embd, h->n_vocab, MF_USE_GATHER, false, &m->token_embd, err) ||
-        !bind(m, "output_norm.weight", h->n_embd, 1, MF_USE_VECTOR, false, &m->output_norm, err) ||
-        !bind(m, "output.weight", h->n_embd, h->n_vocab, MF_USE_MATMUL, true, &m->output, err))
+    if (!bind(b, "token_embd.weight", h->n_embd, h->n_vocab, MF_USE_GATHER, false, &m->token_embd, err) ||
+        !bind(b, "output_norm.weight", h->n_embd, 1, MF_USE_VECTOR, false, &m->output_norm, err) ||
+        !bind(b, "output.weight", h->n_embd, h->n_vocab, MF_USE_MATMUL, true, &m->output, err) ||
+        !bind(b, "output.bias", h->n_vocab, 1, MF_USE_VECTOR, true, &m->output_bias, err))
         return false;
     if (!m->output) { // tied: one matrix, gathered and multiplied
         m->output = m->token_embd;
         m->token_embd->uses |= MF_USE_MATMUL;
     }
     for (int32_t i = 0; i < h->n_layer; i++)
-        if (!bind_layer(m, i, mf_decoder_tensors, mf_n_decoder_tensors, err) ||
-            !bind_layer(m, i, m->arch->extra_tensors, m->arch->n_extra_tensors, err))
+        if (!bind_layer(b, i, mf_decoder_tensors, mf_n_decoder_tensors, err) ||
+            !bind_layer(b, i, m->arch->extra_tensors, m->arch->n_extra_tensors, err))
             return false;
     return true;
+}
+
+bool mf_weights_bind(mf_model *m, mf_error *err) {
+    const size_t n = mf_gguf_n_tensors(m->file);
+    const binder b = {m, mf_alloc(n, sizeof(bool))};
+    if (!b.bound) return mf_fail_memory(err, n, "the weights");
+    const bool ok = bind_all(&b, err) && mf_unread_tensors_check(m, b.bound, err);
+    free(b.bound);
+    return ok;
 }
 
 size_t mf_model_weight_bytes(const mf_model *m, const mf_device *device) {

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/log.h"
 #include "model/model.h"
 #include "support/ggufgen.h"
 
@@ -27,6 +28,10 @@ typedef struct change {
     bool untied;
     float long_factor, short_factor; // of rope_factors_*.weight; 0: left out
     uint32_t n_ctx_orig;             // 0: left out
+    const char *real, *flag;         // a further key: a real, a bool
+    double value;                    // of it
+    const char *array;               // a further key of two integers, the second of which is 1
+    const char *more;                // a further tensor of 4 values
 } change;
 
 static const char *prefix;
@@ -90,12 +95,18 @@ static uint8_t *make(const change *c, size_t *size) {
     add_u32(&g, c, "attention.head_count", 4);
     add_u32(&g, c, "attention.head_count_kv", 2);
     if (c->u32_key && strncmp(c->u32_key, "rope.", 5) == 0) add_u32(&g, c, c->u32_key, 0);
-    if (c->u32_key && strcmp(c->u32_key, "attention.value_length") == 0) add_u32(&g, c, c->u32_key, 0);
+    if (c->u32_key &&
+        (strcmp(c->u32_key, "attention.value_length") == 0 || strcmp(c->u32_key, "attention.sliding_window") == 0))
+        add_u32(&g, c, c->u32_key, 0);
     if (!c->drop_key || strcmp(c->drop_key, "attention.layer_norm_rms_epsilon") != 0)
         ggufgen_f32(&g, key("attention.layer_norm_rms_epsilon"),
                     c->f32_key && strcmp(c->f32_key, "attention.layer_norm_rms_epsilon") == 0 ? c->f32_value : 1e-6F);
     if (c->f32_key && strncmp(c->f32_key, "rope.", 5) == 0) ggufgen_f32(&g, key(c->f32_key), c->f32_value);
     if (c->n_ctx_orig) ggufgen_u32(&g, key("rope.scaling.original_context_length"), c->n_ctx_orig);
+    if (c->real) ggufgen_f32(&g, key(c->real), (float)c->value);
+    if (c->flag) ggufgen_bool(&g, key(c->flag), c->value != 0);
+    if (c->array) ggufgen_array(&g, key(c->array), MF_GGUF_I32, 2, (const int32_t[]){0, 1}, 8);
+    if (c->more) add_tensor(&g, c, c->more, 4, 0);
     if (c->rope_type) ggufgen_str(&g, key("rope.scaling.type"), c->rope_type);
     add_tensor(&g, c, "token_embd.weight", 32, 10);
     add_tensor(&g, c, "output_norm.weight", 32, 0);
@@ -187,6 +198,38 @@ static void refusals_name_the_thing_and_the_value(void **state) {
         {{.f32_key = "attention.layer_norm_rms_epsilon", .f32_value = -1}, "layer_norm_rms_epsilon is -1"},
         {{.f32_key = "attention.layer_norm_rms_epsilon", .f32_value = __builtin_nanf("")}, "layer_norm_rms_epsilon is"},
         {{.f32_key = "rope.freq_base", .f32_value = 0}, "rope.freq_base is 0; it must be positive"},
+        {{.f32_key = "rope.freq_base", .f32_value = 1, .rope_type = "yarn"}, "rope.freq_base is 1; it must be above 1"},
+        {{.f32_key = "rope.freq_base", .f32_value = 0.5F}, "rope.freq_base is 0.5; it must be above 1"},
+        {{.f32_key = "rope.freq_base", .f32_value = __builtin_inff()}, "rope.freq_base is inf"},
+        {{.f32_key = "rope.freq_base", .f32_value = __builtin_nanf("")}, "rope.freq_base is"},
+        {{.f32_key = "rope.scaling.factor", .f32_value = 9e11F, .rope_type = "yarn"},
+         "rope.scaling.factor is 9e+11: 128 tokens become"},
+        {{.f32_key = "rope.scaling.factor", .f32_value = 1e12F}, "rope.scaling.factor is 1e+12"},
+        {{.real = "attention.scale", .value = 0.5}, "qwen2.attention.scale is 0.5, which this version does not compute"},
+        {{.real = "logit_scale", .value = 0.0625}, "qwen2.logit_scale is 0.0625"},
+        {{.real = "logit_scale", .value = __builtin_nan("")}, "qwen2.logit_scale is"},
+        {{.real = "embedding_scale", .value = 12}, "qwen2.embedding_scale is 12"},
+        {{.real = "residual_scale", .value = 0.22}, "qwen2.residual_scale is 0.22"},
+        {{.flag = "attention.causal", .value = 0}, "qwen2.attention.causal is 0"},
+        {{.real = "attn_logit_softcapping", .value = 50}, "attn_logit_softcapping is 50"},
+        {{.real = "final_logit_softcapping", .value = 30}, "final_logit_softcapping is 30, which this"},
+        {{.real = "expert_count", .value = 8}, "expert_count is 8"},
+        {{.real = "attention.max_alibi_bias", .value = 8}, "max_alibi_bias is 8"},
+        {{.real = "attention.clamp_kqv", .value = 6}, "clamp_kqv is 6"},
+        {{.flag = "use_parallel_residual", .value = 1}, "use_parallel_residual is 1"},
+        {{.real = "pooling_type", .value = 3}, "pooling_type is 3"},
+        {{.array = "rope.dimension_sections"}, "rope.dimension_sections is 1"},
+        {{.real = "expert_count", .value = 8, .key_prefix = "llama"}, "llama.expert_count is 8"},
+        {{.more = "blk.1.attn_sinks.weight"}, "the tensor blk.1.attn_sinks.weight is no part of a qwen2 model"},
+        {{.more = "blk.0.attn_norm.bias"}, "the tensor blk.0.attn_norm.bias is no part"},
+        {{.more = "blk.0.attn_q.scale"}, "the tensor blk.0.attn_q.scale is no part"},
+        {{.more = "blk.2.attn_q.bias"},
+         "the tensor blk.2.attn_q.bias is of a layer beyond the 2 that qwen2.block_count says"},
+        {{.more = "blk.999999999999.attn_q.bias"}, "the tensor blk.999999999999.attn_q.bias is no part"},
+        {{.more = "blk.0.ffn_gate.bias"}, "the tensor blk.0.ffn_gate.bias is [4, 1, 1]; [64, 1] was expected"},
+        {{.more = "output.bias"}, "the tensor output.bias is [4, 1, 1]; [10, 1] was expected"},
+        {{.more = "output_norm.bias"}, "the tensor output_norm.bias is no part"},
+        {{.more = "attn_rot_embd"}, "the tensor attn_rot_embd is no part"},
         {{.f32_key = "rope.scaling.factor", .f32_value = __builtin_inff()}, "rope.scaling.factor is inf"},
         {{.rope_type = "dynamic"}, "rope.scaling.type is 'dynamic'; supported: none, linear, yarn, longrope"},
         {{.rope_type = "longrope"}, "'longrope' and the tensor rope_factors_long.weight is missing"},
@@ -276,6 +319,115 @@ static void longrope_goes_by_the_context(void **state) {
     unload(&plain);
 }
 
+// Keys that say what is done anyway, and tensors that repeat what rope's keys say.
+static void what_changes_nothing_loads(void **state) {
+    (void)state;
+    static const change cases[] = {
+        {.real = "attention.scale", .value = 0.35355338}, // 1 / sqrt(8)
+        {.real = "attention.scale", .value = 0},
+        {.real = "logit_scale", .value = 1},
+        {.real = "embedding_scale", .value = 0},
+        {.flag = "attention.causal", .value = 1},
+        {.real = "final_logit_softcapping", .value = 0},
+        {.real = "expert_count", .value = 0},
+        {.flag = "use_parallel_residual", .value = 0},
+        {.real = "vocab_size", .value = 99},
+        {.more = "blk.1.attn_rot_embd"},
+        {.more = "blk.0.attn.rope.freqs"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        mf_error err = {0};
+        loaded l = load(&cases[i], &err);
+        if (!l.model) fail_msg("%s", err.text);
+        unload(&l);
+    }
+}
+
+static void keep_line(void *arg, int level, const char *line) {
+    assert_int_equal(level, MF_LOG_NOTICE);
+    mf_buf_text(arg, line);
+}
+
+// What is not known at all is named.
+static void unknown_keys_are_named(void **state) {
+    (void)state;
+    mf_buf log = {0};
+    mf_error err = {0};
+    mf_log_set_sink(keep_line, &log);
+    loaded known = load(&(change){.real = "logit_scale", .value = 1}, &err);
+    assert_int_equal(log.len, 0);
+    loaded l = load(&(change){.real = "attention.flux", .value = 3, .flag = "warp\x1b[2J"}, &err);
+    mf_log_set_sink(NULL, NULL);
+    if (!l.model) fail_msg("%s", err.text);
+    assert_string_equal(log.data, "the file says of its qwen2 model what this version does not know and leaves out: "
+                                  "qwen2.attention.flux, qwen2.warp?[2J");
+    free(log.data);
+    unload(&known);
+    unload(&l);
+}
+
+// A window is as good as none within it.
+static void a_window_bounds_the_context(void **state) {
+    (void)state;
+    mf_error err = {0};
+    const uint32_t cases[][2] = {{64, 64}, {0, 128}, {4000000000U, 128}};
+    for (size_t i = 0; i < 3; i++) {
+        loaded l = load(&(change){.u32_key = "attention.sliding_window", .u32_value = cases[i][0]}, &err);
+        if (!l.model) fail_msg("%s", err.text);
+        mf_graph g;
+        assert_true(mf_model_build(l.model, (int32_t)cases[i][1], &g, &err));
+        mf_graph_free(&g);
+        if (cases[i][0] == 64) {
+            assert_false(mf_model_build(l.model, 65, &g, &err));
+            assert_string_equal(err.text,
+                                "qwen2.attention.sliding_window is 64 and the context 65: attention over a window is "
+                                "not supported; the largest context (--ctx) is 64");
+        }
+        unload(&l);
+    }
+}
+
+// Linear scaling and YaRN lift the most tokens of a sequence; nothing else does, and nothing lowers it.
+static void scaled_rope_stretches_the_context(void **state) {
+    (void)state;
+    static const struct {
+        change c;
+        int32_t most;
+    } cases[] = {
+        {{0}, 128},
+        {{.rope_type = "yarn", .f32_key = "rope.scaling.factor", .f32_value = 4}, 512},
+        {{.rope_type = "yarn", .f32_key = "rope.scaling.factor", .f32_value = 4, .n_ctx_orig = 100}, 400},
+        {{.rope_type = "yarn", .f32_key = "rope.scaling.factor", .f32_value = 4, .n_ctx_orig = 16}, 128},
+        {{.rope_type = "linear", .f32_key = "rope.scaling.factor", .f32_value = 2.5F}, 320},
+        {{.f32_key = "rope.scale_linear", .f32_value = 2}, 256},
+        {{.f32_key = "rope.scaling.factor", .f32_value = 0.5F}, 128},
+        {{.n_ctx_orig = 1024}, 128},
+        {{.rope_type = "none", .f32_key = "rope.scaling.factor", .f32_value = 4}, 128},
+        {{.rope_type = "longrope", .f32_key = "rope.scaling.factor", .f32_value = 4, .long_factor = 4, .short_factor = 2},
+         128},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        mf_error err = {0};
+        loaded l = load(&cases[i].c, &err);
+        if (!l.model) fail_msg("%s", err.text);
+        assert_int_equal(l.model->hparams.n_ctx_train, cases[i].most);
+        unload(&l);
+    }
+}
+
+// A base just above 1 makes YaRN's borders larger than any integer.
+static void extreme_bases_stay_numbers(void **state) {
+    (void)state;
+    static const float bases[] = {1.0000001F, 1.01F, 9e11F};
+    for (size_t i = 0; i < 3; i++) {
+        mf_error err = {0};
+        loaded l = load(&(change){.rope_type = "yarn", .f32_key = "rope.freq_base", .f32_value = bases[i]}, &err);
+        if (!l.model) fail_msg("%s", err.text);
+        for (int k = 0; k < 4; k++) assert_true(l.model->rope.inv_freq[k] > 0 && l.model->rope.inv_freq[k] <= 1);
+        unload(&l);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_right_file_loads),
@@ -283,6 +435,11 @@ int main(void) {
         cmocka_unit_test(rope_scalings),
         cmocka_unit_test(rope_keys),
         cmocka_unit_test(longrope_goes_by_the_context),
+        cmocka_unit_test(what_changes_nothing_loads),
+        cmocka_unit_test(unknown_keys_are_named),
+        cmocka_unit_test(a_window_bounds_the_context),
+        cmocka_unit_test(scaled_rope_stretches_the_context),
+        cmocka_unit_test(extreme_bases_stay_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,6 +23,7 @@ typedef struct tinymodel {
     bool tied;       // no head of its own
     mf_type vectors; // F32, F16, BF16
     uint64_t seed;
+    bool biases; // on every matrix
 } tinymodel;
 
 // Every type that weights can have.
@@ -135,9 +136,13 @@ static inline void tinymodel_add_layer(ggufgen *g, const tinymodel *m, int layer
         {"ffn_gate.weight", embd, 256, true, 0, 1.2F},
         {"ffn_up.weight", embd, 256, true, 0, 1.2F},
         {"ffn_down.weight", 256, embd, true, 0, 1},
-        {"attn_q.bias", qwen2 ? q : 0, 1, false, 0, 0.5F},
-        {"attn_k.bias", qwen2 ? kv : 0, 1, false, 0, 0.5F},
-        {"attn_v.bias", qwen2 ? kv : 0, 1, false, 0, 0.5F},
+        {"attn_q.bias", qwen2 || m->biases ? q : 0, 1, false, 0, 0.5F},
+        {"attn_k.bias", qwen2 || m->biases ? kv : 0, 1, false, 0, 0.5F},
+        {"attn_v.bias", qwen2 || m->biases ? kv : 0, 1, false, 0, 0.5F},
+        {"attn_output.bias", m->biases ? embd : 0, 1, false, 0, 0.5F},
+        {"ffn_gate.bias", m->biases ? 256 : 0, 1, false, 0, 0.5F},
+        {"ffn_up.bias", m->biases ? 256 : 0, 1, false, 0, 0.5F},
+        {"ffn_down.bias", m->biases ? embd : 0, 1, false, 0, 0.5F},
         {"attn_q_norm.weight", qwen3 ? head : 0, 1, false, 1.3F, 0.3F},
         {"attn_k_norm.weight", qwen3 ? head : 0, 1, false, 1.3F, 0.3F},
     };
@@ -181,6 +186,7 @@ static inline uint8_t *tinymodel_make(const tinymodel *m, size_t *size) {
     tinymodel_add(&g, "token_embd.weight", m->embd, TINYMODEL_EMBD, TINYMODEL_VOCAB, 0, spread, &random);
     tinymodel_add(&g, "output_norm.weight", m->vectors, TINYMODEL_EMBD, 1, 1, 0.2F, &random);
     if (!m->tied) tinymodel_add(&g, "output.weight", m->head, TINYMODEL_EMBD, TINYMODEL_VOCAB, 0, spread, &random);
+    if (m->biases) tinymodel_add(&g, "output.bias", m->vectors, TINYMODEL_VOCAB, 1, 0, 1, &random);
     for (int i = 0; i < TINYMODEL_LAYERS; i++) tinymodel_add_layer(&g, m, i, &turn, &random);
     uint8_t *bytes = ggufgen_finish(&g, size);
     ggufgen_free(&g);
