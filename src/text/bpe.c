@@ -97,7 +97,8 @@ mf_merges *mf_merges_load(const mf_tokenizer *t, const mf_gguf *file, mf_error *
             m = NULL;
             break;
         }
-        insert(m, value);
+        // Ordinary text must not merge into a token that only the model and templates say.
+        if (t->type[value.result] != MF_TOKEN_CONTROL && t->type[value.result] != MF_TOKEN_UNKNOWN) insert(m, value);
     }
     free(joined.data);
     return m;
@@ -123,20 +124,21 @@ struct mf_bpe_state {
 
 static const uint32_t none = UINT32_MAX;
 
-static bool propose(const mf_merges *m, mf_bpe_state *s, uint32_t at) {
+static bool propose(const mf_encoder *e, mf_bpe_state *s, uint32_t at) {
     const symbol *left = &s->symbols.data[at];
     if (left->next == none) return true;
     int32_t right = s->symbols.data[left->next].id;
-    const merge *found = find(m, left->id, right);
-    return !found || mf_heap_push(&s->heap, (mf_candidate){mf_candidate_order(found->rank, at), found->left, found->right,
-                                                           found->result});
+    const merge *found = find(e->t->merges, left->id, right);
+    return !found || mf_is_guarded(e->guarded, found->result) ||
+           mf_heap_push(&s->heap,
+                        (mf_candidate){mf_candidate_order(found->rank, at), found->left, found->right, found->result});
 }
 
-static bool merge_word(const mf_merges *m, mf_bpe_state *s) {
+static bool merge_word(const mf_encoder *e, mf_bpe_state *s) {
     symbol *symbols = s->symbols.data;
     s->heap.len = 0;
     for (uint32_t i = 0; i + 1 < s->symbols.len; i++)
-        if (!propose(m, s, i)) return false;
+        if (!propose(e, s, i)) return false;
     while (s->heap.len) {
         const mf_candidate c = mf_heap_pop(&s->heap);
         const uint32_t at = mf_candidate_at(&c);
@@ -147,8 +149,8 @@ static bool merge_word(const mf_merges *m, mf_bpe_state *s) {
         right->id = -1;
         left->next = right->next;
         if (left->next != none) symbols[left->next].prev = at;
-        if (!propose(m, s, at)) return false;
-        if (left->prev != none && !propose(m, s, left->prev)) return false;
+        if (!propose(e, s, at)) return false;
+        if (left->prev != none && !propose(e, s, left->prev)) return false;
     }
     return true;
 }
@@ -191,7 +193,7 @@ bool mf_bpe_word(mf_encoder *e, mf_str word, mf_error *err) {
     }
     if (s->symbols.len == 0) return true;
     s->symbols.data[s->symbols.len - 1].next = none;
-    if (!merge_word(t->merges, s)) return mf_fail_memory(err, s->heap.len * 2 * sizeof(mf_candidate), "a word's merges");
+    if (!merge_word(e, s)) return mf_fail_memory(err, s->heap.len * 2 * sizeof(mf_candidate), "a word's merges");
     for (uint32_t i = 0; i != none; i = s->symbols.data[i].next)
         if (!mf_encoder_push(e, s->symbols.data[i].id, err)) return false;
     return true;

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "text/chat_rules.h"
+#include "text/turn_marks.h"
 
 #define KEY "tokenizer.chat_template"
 
@@ -212,7 +213,7 @@ static bool make_spans(mf_chat_prompt *out, mf_error *err) {
 bool mf_chat_template_render(const mf_chat_template *t, const mf_chat_request *request, mf_chat_prompt *out, mf_error *err) {
     mf_error own = {0};
     mf_arena arena = {0};
-    *out = (mf_chat_prompt){0};
+    *out = (mf_chat_prompt){.source = t};
     if (!err) err = &own;
     bool ok = check_request(request, err) &&
               (request->rules ? render_by_rules(t, request, &arena, out, err)
@@ -228,16 +229,33 @@ void mf_chat_prompt_free(mf_chat_prompt *prompt) {
     *prompt = (mf_chat_prompt){0};
 }
 
-bool mf_chat_prompt_encode(const mf_tokenizer *t, const mf_chat_prompt *prompt, mf_token_array *ids, mf_error *err) {
+static bool may_need_guard(const mf_tokenizer *t, const mf_chat_prompt *prompt, const int32_t *ids, size_t n) {
+    for (size_t i = 0; i < n && prompt->source; i++)
+        if (mf_may_mark_turns(t, ids[i])) return true;
+    return false;
+}
+
+static bool encode(const mf_tokenizer *t, const mf_chat_prompt *prompt, unsigned flags, mf_token_array *ids, mf_error *err) {
     size_t before = ids->len;
-    int32_t bos = mf_tokenizer_bos(t);
-    if (!mf_tokenizer_encode_spans(t, prompt->spans.data, prompt->spans.len, 0, ids, err)) return false;
-    if (!mf_tokenizer_add_bos(t) || bos < 0 || (ids->len > before && ids->data[before] == bos)) return true;
-    if (!mf_array_push(ids, bos)) {
-        ids->len = before;
-        return mf_fail_memory(err, sizeof bos, "token ids");
-    }
-    memmove(ids->data + before + 1, ids->data + before, (ids->len - before - 1) * sizeof bos);
-    ids->data[before] = bos;
-    return true;
+    if (!mf_tokenizer_encode_spans(t, prompt->spans.data, prompt->spans.len, flags, ids, err)) return false;
+    if (!may_need_guard(t, prompt, ids->data + before, ids->len - before)) return true;
+    mf_token_array marks = {0};
+    ids->len = before;
+    bool ok = mf_turn_marks(t, prompt, &marks, err) &&
+              mf_tokenizer_encode_guarded(t, prompt->spans.data, prompt->spans.len, &marks, flags, ids, err);
+    free(marks.data);
+    return ok;
+}
+
+bool mf_chat_prompt_encode(const mf_tokenizer *t, const mf_chat_prompt *prompt, mf_token_array *ids, mf_error *err) {
+    return encode(t, prompt, MF_ENCODE_ADD_BOS, ids, err);
+}
+
+bool mf_chat_text_encode(const mf_tokenizer *t, const mf_chat_template *source, mf_str text, mf_token_array *ids,
+                         mf_error *err) {
+    mf_chat_prompt prompt = {.source = source};
+    bool ok = mf_array_push(&prompt.spans, ((mf_text_span){text, false})) ? encode(t, &prompt, 0, ids, err)
+                                                                          : mf_fail_memory(err, 0, "the text");
+    free(prompt.spans.data);
+    return ok;
 }

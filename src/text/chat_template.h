@@ -52,8 +52,9 @@ typedef struct mf_chat_request {
 
 typedef struct mf_chat_prompt {
     mf_jinja_output output;
-    mf_array(mf_text_span) spans; // of the output: those that came from messages have parse_control = false
-    const char *note;             // what the rules changed, to be said; NULL: nothing
+    mf_array(mf_text_span) spans;   // of the output: those that came from messages have parse_control = false
+    const char *note;               // what the rules changed, to be said; NULL: nothing
+    const mf_chat_template *source; // borrowed; NULL: the spans are made by hand
 } mf_chat_prompt;
 
 // Renders into *out, which is to be freed in any case. False with err where the template refuses the conversation (its own words)
@@ -61,7 +62,12 @@ typedef struct mf_chat_prompt {
 bool mf_chat_template_render(const mf_chat_template *t, const mf_chat_request *request, mf_chat_prompt *out, mf_error *err);
 void mf_chat_prompt_free(mf_chat_prompt *prompt);
 
-// Appends the prompt's ids. BOS is put before them where the file asks for one and the template wrote none: never two.
+// Appends the prompt's ids. BOS is put before them where the file asks for one and the template wrote none: never two. Neither a control
+// token nor a token that opens or closes turns (turn_marks.h) comes out of a message.
 bool mf_chat_prompt_encode(const mf_tokenizer *t, const mf_chat_prompt *prompt, mf_token_array *ids, mf_error *err);
+
+// Appends what a text becomes inside a message of the template (NULL: none is known).
+bool mf_chat_text_encode(const mf_tokenizer *t, const mf_chat_template *source, mf_str text, mf_token_array *ids,
+                         mf_error *err);
 
 #endif

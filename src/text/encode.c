@@ -95,8 +95,9 @@ static size_t spaces(mf_str text, size_t at) {
 }
 
 // A stretch between special tokens begins a text for SentencePiece: each gets the prefix space.
-static bool encode_text(mf_encoder *e, mf_str text, reach *r, bool plain, mf_error *err) {
+static bool encode_text(mf_encoder *e, mf_str text, reach *r, unsigned flags, mf_error *err) {
     const mf_tokenizer *t = e->t;
+    bool plain = flags & MF_ENCODE_PLAIN;
     mf_buf normal = {0};
     bool ok = true;
     size_t from = 0;
@@ -105,7 +106,7 @@ static bool encode_text(mf_encoder *e, mf_str text, reach *r, bool plain, mf_err
         if (at < text.len) {
             uint8_t byte = (uint8_t)text.ptr[at];
             if (!plain && t->special.first[byte] < t->special.first[byte + 1])
-                special = mf_special_match(&t->special, text.ptr + at, text.len - at, control_len(r, at));
+                special = mf_special_match(&t->special, text.ptr + at, text.len - at, control_len(r, at), e->guarded);
             if (!special) {
                 at++;
                 continue;
@@ -113,7 +114,8 @@ static bool encode_text(mf_encoder *e, mf_str text, reach *r, bool plain, mf_err
         }
         mf_str part = {text.ptr + from, at - from};
         if (part.len) {
-            ok = t->sentencepiece ? mf_spm_text(e, part, t->add_space_prefix, err) : bpe_text(e, part, &normal, err);
+            bool prefix = t->add_space_prefix && !(from == 0 && (flags & MF_ENCODE_CONTINUED));
+            ok = t->sentencepiece ? mf_spm_text(e, part, prefix, err) : bpe_text(e, part, &normal, err);
         }
         if (!special) break;
         ok = ok && mf_encoder_push(e, special->id, err);
@@ -128,10 +130,14 @@ static bool encode_text(mf_encoder *e, mf_str text, reach *r, bool plain, mf_err
 static bool run(mf_encoder *e, mf_str text, reach *r, unsigned flags, mf_error *err) {
     const mf_tokenizer *t = e->t;
     if (!t->sentencepiece && !(e->split = mf_split_state_new(t->splitter, err))) return false;
-    bool special = flags & MF_ENCODE_ADD_SPECIAL;
-    if (special && t->add_bos && !mf_encoder_push(e, t->bos, err)) return false;
-    if (!encode_text(e, text, r, flags & MF_ENCODE_PLAIN, err)) return false;
-    return !(special && t->add_eos) || mf_encoder_push(e, t->eos, err);
+    bool bos = t->add_bos && (flags & (MF_ENCODE_ADD_SPECIAL | MF_ENCODE_ADD_BOS));
+    size_t first = e->out->len;
+    if (bos && !mf_encoder_push(e, t->bos, err)) return false;
+    if (!encode_text(e, text, r, flags, err)) return false;
+    int32_t *ids = e->out->data + first;
+    size_t n = e->out->len - first;
+    if (bos && n > 1 && ids[1] == t->bos) memmove(ids, ids + 1, (n - 1) * sizeof *ids), e->out->len--; // the text's own
+    return !(t->add_eos && (flags & MF_ENCODE_ADD_SPECIAL)) || mf_encoder_push(e, t->eos, err);
 }
 
 static void escape(mf_str text, mf_buf *out) {
@@ -167,12 +173,12 @@ static bool join(const mf_tokenizer *t, const mf_text_span *spans, size_t n, mf_
     return true;
 }
 
-bool mf_tokenizer_encode_spans(const mf_tokenizer *t, const mf_text_span *spans, size_t n, unsigned flags,
-                               mf_token_array *out, mf_error *err) {
+bool mf_tokenizer_encode_guarded(const mf_tokenizer *t, const mf_text_span *spans, size_t n, const mf_token_array *guarded,
+                                 unsigned flags, mf_token_array *out, mf_error *err) {
     mf_buf buf = {0};
     mf_str text = {0};
     size_t before = out->len;
-    mf_encoder e = {.t = t, .out = out};
+    mf_encoder e = {.t = t, .guarded = guarded, .out = out};
     reach r = reach_start(t, spans, n);
     bool ok = join(t, spans, n, &buf, &text, err) && run(&e, text, &r, flags, err);
     if (!ok) out->len = before;
@@ -184,6 +190,11 @@ bool mf_tokenizer_encode_spans(const mf_tokenizer *t, const mf_text_span *spans,
     mf_spm_state_free(e.spm);
     free(buf.data);
     return ok;
+}
+
+bool mf_tokenizer_encode_spans(const mf_tokenizer *t, const mf_text_span *spans, size_t n, unsigned flags,
+                               mf_token_array *out, mf_error *err) {
+    return mf_tokenizer_encode_guarded(t, spans, n, NULL, flags, out, err);
 }
 
 bool mf_tokenizer_encode(const mf_tokenizer *t, mf_str text, unsigned flags, mf_token_array *out, mf_error *err) {

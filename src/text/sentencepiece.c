@@ -12,17 +12,13 @@ typedef struct symbol {
     uint32_t prev, next;
 } symbol;
 
-// An unused piece is merged like others, and taken apart again at the end.
-typedef struct parts {
-    int32_t id;
-    uint32_t left_len;
-} parts;
-
 struct mf_spm_state {
     mf_buf text; // escaped, with its prefix
     mf_array(symbol) symbols;
     mf_heap heap;
-    mf_array(parts) unused;
+    // An unused piece is merged like others, and taken apart again at the end, where its last proposal was put together.
+    uint32_t *left_len; // of each id the bytes of its left part, 0 where there was no proposal; NULL until the first one
+    mf_array(int32_t) unused;
     bool prev_unknown;
 };
 
@@ -35,21 +31,32 @@ static uint32_t rank_of(float score) {
     return bits >> 31 ? bits : 0x7fffffffU - bits;
 }
 
-// The piece that merging may make of a text; -1 when it is none. Control, unknown and byte tokens are never made of text.
-static int32_t piece(const mf_tokenizer *t, const char *text, size_t len) {
+// The piece that merging may make of a text; -1 when it is none. Control, unknown, byte and guarded tokens are never made of text.
+static int32_t piece(const mf_encoder *e, const char *text, size_t len) {
+    const mf_tokenizer *t = e->t;
     uint32_t id;
     if (len > t->max_piece || !mf_map_get(&t->ids, (mf_str){text, len}, &id)) return -1;
     uint8_t type = t->type[id];
-    return type == MF_TOKEN_NORMAL || type == MF_TOKEN_UNUSED || type == MF_TOKEN_USER_DEFINED ? (int32_t)id : -1;
+    if (type == MF_TOKEN_USER_DEFINED) return mf_is_guarded(e->guarded, (int32_t)id) ? -1 : (int32_t)id;
+    return type == MF_TOKEN_NORMAL || type == MF_TOKEN_UNUSED ? (int32_t)id : -1;
 }
 
-static bool propose(const mf_tokenizer *t, mf_spm_state *s, uint32_t left) {
+// Remembers how an unused piece is put together.
+static bool note_unused(const mf_tokenizer *t, mf_spm_state *s, int32_t id, uint32_t left_len) {
+    if (!s->left_len && !(s->left_len = mf_alloc(t->n, sizeof *s->left_len))) return false;
+    if (!s->left_len[id] && !mf_array_push(&s->unused, id)) return false;
+    s->left_len[id] = left_len;
+    return true;
+}
+
+static bool propose(const mf_encoder *e, mf_spm_state *s, uint32_t left) {
+    const mf_tokenizer *t = e->t;
     const symbol *a = &s->symbols.data[left];
     if (a->next == none) return true;
     const symbol *b = &s->symbols.data[a->next];
-    int32_t id = piece(t, s->text.data + a->at, (size_t)a->len + b->len);
+    int32_t id = piece(e, s->text.data + a->at, (size_t)a->len + b->len);
     if (id < 0) return true;
-    if (t->type[id] == MF_TOKEN_UNUSED && !mf_array_push(&s->unused, ((parts){id, a->len}))) return false;
+    if (t->type[id] == MF_TOKEN_UNUSED && !note_unused(t, s, id, a->len)) return false;
     return mf_heap_push(&s->heap, (mf_candidate){mf_candidate_order(rank_of(t->score[id]), left), a->len + b->len, 0, id});
 }
 
@@ -58,7 +65,7 @@ static bool prepare(mf_spm_state *s, mf_str text, bool prefix) {
     s->text.len = 0;
     s->symbols.len = 0;
     s->heap.len = 0;
-    s->unused.len = 0;
+    for (; s->unused.len; s->unused.len--) s->left_len[s->unused.data[s->unused.len - 1]] = 0;
     if (prefix) mf_buf_text(&s->text, MF_SPACE_MARK);
     mf_buf_str(&s->text, text);
     if (s->text.failed || s->text.len >= none) return false;
@@ -73,9 +80,9 @@ static bool prepare(mf_spm_state *s, mf_str text, bool prefix) {
     return true;
 }
 
-static bool merge_all(const mf_tokenizer *t, mf_spm_state *s) {
+static bool merge_all(const mf_encoder *e, mf_spm_state *s) {
     for (uint32_t i = 0; i + 1 < s->symbols.len; i++)
-        if (!propose(t, s, i)) return false;
+        if (!propose(e, s, i)) return false;
     symbol *symbols = s->symbols.data;
     while (s->heap.len) {
         const mf_candidate c = mf_heap_pop(&s->heap);
@@ -87,8 +94,8 @@ static bool merge_all(const mf_tokenizer *t, mf_spm_state *s) {
         right->len = 0;
         left->next = right->next;
         if (left->next != none) symbols[left->next].prev = at;
-        if (!propose(t, s, at)) return false;
-        if (left->prev != none && !propose(t, s, left->prev)) return false;
+        if (!propose(e, s, at)) return false;
+        if (left->prev != none && !propose(e, s, left->prev)) return false;
     }
     return true;
 }
@@ -106,22 +113,12 @@ static bool emit_unknown(mf_encoder *e, const char *text, size_t len, mf_error *
     return true;
 }
 
-static const parts *unused_parts(const mf_spm_state *s, int32_t id) {
-    for (size_t i = s->unused.len; i-- > 0;)
-        if (s->unused.data[i].id == id) return &s->unused.data[i];
-    return NULL;
-}
-
 // Recursion ends: each part is shorter, and a piece has at most max_piece bytes; the depth is bounded below.
 static bool emit(mf_encoder *e, const char *text, size_t len, int depth, mf_error *err) {
-    int32_t id = piece(e->t, text, len);
+    int32_t id = piece(e, text, len);
     if (id < 0) return emit_unknown(e, text, len, err);
-    if (e->t->type[id] == MF_TOKEN_UNUSED && depth < 64) {
-        const parts *p = unused_parts(e->spm, id);
-        if (p)
-            return emit(e, text, p->left_len, depth + 1, err) &&
-                   emit(e, text + p->left_len, len - p->left_len, depth + 1, err);
-    }
+    uint32_t left = e->spm->left_len ? e->spm->left_len[id] : 0;
+    if (left && depth < 64) return emit(e, text, left, depth + 1, err) && emit(e, text + left, len - left, depth + 1, err);
     e->spm->prev_unknown = false;
     return mf_encoder_push(e, id, err);
 }
@@ -129,7 +126,7 @@ static bool emit(mf_encoder *e, const char *text, size_t len, int depth, mf_erro
 bool mf_spm_text(mf_encoder *e, mf_str text, bool prefix, mf_error *err) {
     if (!e->spm && !(e->spm = mf_alloc(1, sizeof *e->spm))) return mf_fail_memory(err, sizeof *e->spm, "encoding");
     mf_spm_state *s = e->spm;
-    if (!prepare(s, text, prefix) || !merge_all(e->t, s))
+    if (!prepare(s, text, prefix) || !merge_all(e, s))
         return mf_fail_memory(err, text.len * sizeof(mf_candidate), "encoding");
     s->prev_unknown = false;
     for (uint32_t i = s->symbols.len ? 0 : none; i != none; i = s->symbols.data[i].next)
@@ -143,5 +140,6 @@ void mf_spm_state_free(mf_spm_state *s) {
     free(s->symbols.data);
     free(s->heap.data);
     free(s->unused.data);
+    free(s->left_len);
     free(s);
 }

@@ -52,14 +52,17 @@ int32_t mf_tokenizer_pad(const mf_tokenizer *t);
 bool mf_tokenizer_add_bos(const mf_tokenizer *t);
 bool mf_tokenizer_add_eos(const mf_tokenizer *t);
 
-// Whether generation ends at this token: EOS, EOT and the tokens whose text says so (<|im_end|>, <|eot_id|>, …). Any id may
-// be asked; one outside the vocabulary is false.
+// Whether generation ends at this token: EOS, EOT, EOM, those of fill-in-the-middle that end a text, and the tokens whose text
+// says so (<|im_end|>, <|eot_id|>, …). Any id may be asked; one outside the vocabulary is false. All are control tokens.
 bool mf_tokenizer_is_eog(const mf_tokenizer *t, int32_t id);
 
 typedef enum mf_encode_flags {
-    MF_ENCODE_ADD_SPECIAL = 1,   // BOS before and EOS behind, where the file asks for them
+    MF_ENCODE_ADD_SPECIAL =
+        1, // BOS before and EOS behind, where the file asks for them; no BOS before a text that begins with it
     MF_ENCODE_PARSE_CONTROL = 2, // the text of a control token becomes that token
     MF_ENCODE_PLAIN = 4,         // no token's text is special, not even a user-defined one's
+    MF_ENCODE_ADD_BOS = 8,       // of MF_ENCODE_ADD_SPECIAL only what stands before
+    MF_ENCODE_CONTINUED = 16,    // the text goes on from another: SentencePiece puts no space in front of it
 } mf_encode_flags;
 
 // Appends the ids of `text` to *out. Any bytes are taken: those that are not UTF-8 go through their byte tokens one by one.
@@ -78,6 +81,10 @@ typedef struct mf_text_span {
 // MF_ENCODE_PARSE_CONTROL is not looked at.
 bool mf_tokenizer_encode_spans(const mf_tokenizer *t, const mf_text_span *spans, size_t n, unsigned flags,
                                mf_token_array *out, mf_error *err);
+
+// The same with user-defined tokens that are treated like control tokens (NULL: none).
+bool mf_tokenizer_encode_guarded(const mf_tokenizer *t, const mf_text_span *spans, size_t n, const mf_token_array *guarded,
+                                 unsigned flags, mf_token_array *out, mf_error *err);
 
 // Appends the bytes a token stands for: maybe a part of a character. Control and unknown tokens give nothing unless `special`,
 // then their text. SentencePiece's leading space is kept (the decoder drops it).

@@ -52,9 +52,11 @@ bool mf_vocab_load(mf_tokenizer *t, const mf_gguf *file, mf_error *err);
 // Special ids and end-of-generation tokens, then the set of special tokens (vocab_special.c). After the tokens are read.
 bool mf_vocab_load_special(mf_tokenizer *t, const mf_gguf *file, mf_error *err);
 
-// The longest special token at text[0..len) of which a control token's text lies in text[0..control_len); NULL when none
-// begins here. SentencePiece's text is escaped.
-const mf_special *mf_special_match(const mf_special_set *set, const char *text, size_t len, size_t control_len);
+// The longest special token at text[0..len) of which a control token's text, and a guarded one's, lies in text[0..control_len);
+// NULL when none begins here. SentencePiece's text is escaped.
+const mf_special *mf_special_match(const mf_special_set *set, const char *text, size_t len, size_t control_len,
+                                   const mf_token_array *guarded);
+bool mf_is_guarded(const mf_token_array *guarded, int32_t id); // NULL guards none
 
 // GPT-2's byte alphabet: the code point that stands for a byte in token texts, and back (-1: none).
 uint32_t mf_byte_to_char(uint8_t byte);
@@ -70,6 +72,7 @@ typedef struct mf_spm_state mf_spm_state;
 
 typedef struct mf_encoder {
     const mf_tokenizer *t;
+    const mf_token_array *guarded; // ids that come only from where control tokens are parsed; NULL: none
     mf_token_array *out;
     size_t n_dropped; // bytes without a token
     uint8_t dropped;  // the first of them

@@ -65,6 +65,20 @@ static double least(const mf_tokenizer *t, mf_str text, int runs) {
     return best;
 }
 
+// What the vocabulary makes of texts of one kind, in the first half, and another in the second.
+static void check_text(const mf_tokenizer *t, char *text, size_t size, const char *name, mf_str first, mf_str second) {
+    for (size_t part = size / TIMES;; part = size) {
+        static double seconds;
+        for (size_t i = 0; i < part; i++)
+            text[i] = i < part / 2 ? first.ptr[i % first.len] : second.ptr[(i - part / 2) % second.len];
+        double now = least(t, (mf_str){text, part}, 3);
+        if (part == size && now > MOST_RATIO * seconds)
+            fail_msg("%s: %d times the text takes %.0f times the time", name, TIMES, now / seconds);
+        if (part == size) return;
+        seconds = now;
+    }
+}
+
 static void check(const tiny_vocab *v, const mf_tokenizer_options *opts, size_t size) {
     size_t file_size;
     uint8_t *bytes = tiny_build(v, &file_size);
@@ -191,8 +205,62 @@ static void merges_that_are_made_to_collide(void **state) {
     if (chosen > 6 * any) fail_msg("chosen merges load in %.0f times the time of others", chosen / any);
 }
 
+static mf_tokenizer *open_vocab(const tiny_vocab *v, uint8_t **bytes, mf_gguf **file) {
+    size_t size;
+    mf_error err = {0};
+    *bytes = tiny_build(v, &size);
+    *file = mf_gguf_open_memory(*bytes, size, &err);
+    mf_tokenizer *t = *file ? mf_tokenizer_new(*file, NULL, &err) : NULL;
+    if (!t) fail_msg("%s", err.text);
+    return t;
+}
+
+// Unused pieces come apart at the end, each the way it was put together.
+static void many_unused_pieces(void **state) {
+    (void)state;
+    static tiny_vocab v;
+    static char text[1 << 19];
+    tiny_spm(&v);
+    tiny_add(&v, "c", MF_TOKEN_NORMAL, -1);
+    tiny_add(&v, "d", MF_TOKEN_NORMAL, -1);
+    tiny_add(&v, "cd", MF_TOKEN_UNUSED, -1);
+    v.types[SPM_AB] = MF_TOKEN_UNUSED;
+    v.types[SPM_BA] = MF_TOKEN_CONTROL;
+    v.n_scores = v.n;
+    uint8_t *bytes;
+    mf_gguf *file;
+    mf_tokenizer *t = open_vocab(&v, &bytes, &file);
+    check_text(t, text, sizeof text, "unused pieces", MF_STR("ab"), MF_STR("cd"));
+    mf_tokenizer_free(t);
+    mf_gguf_close(file);
+    free(bytes);
+}
+
+// A text that looks like a long special token from every place on costs little more than one that doesn't.
+static void long_special_token(void **state) {
+    (void)state;
+    static tiny_vocab v;
+    static char special[4097], text[1 << 19];
+    memset(special, 'z', 4095);
+    special[4095] = 'q';
+    tiny_bpe(&v);
+    tiny_add(&v, special, MF_TOKEN_CONTROL, 0);
+    uint8_t *bytes;
+    mf_gguf *file;
+    mf_tokenizer *t = open_vocab(&v, &bytes, &file);
+    memset(text, 'z', sizeof text);
+    double like = least(t, (mf_str){text, sizeof text}, 3);
+    memset(text, 'y', sizeof text);
+    double unlike = least(t, (mf_str){text, sizeof text}, 3);
+    if (like > 20 * unlike) fail_msg("%.0f times the time of another text", like / unlike);
+    mf_tokenizer_free(t);
+    mf_gguf_close(file);
+    free(bytes);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_megabyte), cmocka_unit_test(every_pretokenizer),
-                                       cmocka_unit_test(merges_that_are_made_to_collide)};
+                                       cmocka_unit_test(merges_that_are_made_to_collide),
+                                       cmocka_unit_test(many_unused_pieces), cmocka_unit_test(long_special_token)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

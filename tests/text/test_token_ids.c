@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "support/cases.h"
-#include "text/tokenizer.h"
+#include "text/messages.h"
 
 typedef struct fixture {
     mf_arena arena;
@@ -80,6 +80,11 @@ static void check_model(const char *fixture_name) {
             parsed = parsed->next;
             plain = plain->next;
         }
+        bool own;
+        talker m = {.t = t, .template = mf_chat_template_of_file(gguf, NULL, false, &own, &err)};
+        if (!m.template) fail_msg("%s", err.text);
+        none_from_messages(&m, NULL, 0, 1);
+        mf_chat_template_free(m.template);
         mf_tokenizer_free(t);
         mf_gguf_close(gguf);
     }

@@ -133,6 +133,10 @@ static void test_bos_and_eos(void **state) {
     make(NULL);
     assert_true(mf_tokenizer_add_bos(f.t) && mf_tokenizer_add_eos(f.t));
     EXPECT("hello", MF_ENCODE_ADD_SPECIAL, TINY_END, TINY_HELLO, TINY_END);
+    EXPECT("hello", MF_ENCODE_ADD_BOS, TINY_END, TINY_HELLO);
+    EXPECT("<|endoftext|>hello", MF_ENCODE_ADD_BOS | MF_ENCODE_PARSE_CONTROL, TINY_END, TINY_HELLO); // its own
+    EXPECT("<|endoftext|>", MF_ENCODE_ADD_SPECIAL | MF_ENCODE_PARSE_CONTROL, TINY_END, TINY_END);
+    EXPECT("hello<|endoftext|>", MF_ENCODE_ADD_BOS | MF_ENCODE_PARSE_CONTROL, TINY_END, TINY_HELLO, TINY_END);
     EXPECT("", MF_ENCODE_ADD_SPECIAL, TINY_END, TINY_END);
     expect_spans(&(mf_text_span){{NULL, 0}, true}, 1, 0, NULL, 0);
     EXPECT("hello", 0, TINY_HELLO);
@@ -169,6 +173,35 @@ static void test_types_are_found_by_text(void **state) {
     make(NULL);
     EXPECT("<|im_start|>a<|im_end|><think>", MF_ENCODE_PARSE_CONTROL, TINY_IM_START, 'a', TINY_IM_END, '<', 't', 'h', 'i',
            'n', 'k', '>');
+}
+
+// Tokens beside EOS and EOT that end an answer: by their keys, and the first of their texts where there is no key.
+static void test_what_ends_an_answer(void **state) {
+    (void)state;
+    static const char *const texts[] = {"<|fim_pad|>", "<PAD>", "<|repo_name|>", "<fim-repo>", "<|file_sep|>", "<reponame>"};
+    for (int keyed = 0; keyed < 2; keyed++) {
+        tiny_bpe(&f.v);
+        int first = (int)f.v.n;
+        for (int i = 0; i < 6; i++) tiny_add(&f.v, texts[i], i < 4 ? MF_TOKEN_USER_DEFINED : MF_TOKEN_CONTROL, 0);
+        if (keyed) f.v.eom = TINY_HELLO, f.v.fim[0] = TINY_HE, f.v.fim[1] = TINY_LL, f.v.fim[2] = TINY_HELL;
+        f.v.pad = keyed ? 100000 : 'p'; // a notice
+        make(NULL);
+        for (int i = 0; i < 6; i++)
+            assert_int_equal(mf_tokenizer_is_eog(f.t, first + i), !keyed && (i == 0 || i == 2 || i == 4));
+        assert_int_equal(mf_tokenizer_is_eog(f.t, TINY_HELLO), keyed);
+        assert_int_equal(mf_tokenizer_is_eog(f.t, TINY_HE), keyed);
+        assert_int_equal(mf_tokenizer_is_eog(f.t, TINY_LL), keyed);
+        assert_int_equal(mf_tokenizer_is_eog(f.t, TINY_HELL), keyed);
+        assert_int_equal(mf_tokenizer_pad(f.t), keyed ? -1 : 'p');
+        for (int32_t id = 0; id < mf_tokenizer_n_vocab(f.t); id++)
+            if (mf_tokenizer_is_eog(f.t, id)) assert_int_equal(mf_tokenizer_type(f.t, id), MF_TOKEN_CONTROL);
+        drop(NULL);
+    }
+    tiny_bpe(&f.v);
+    f.v.eom = TINY_THINK; // user-defined: it says nothing, and no message says it
+    make(NULL);
+    EXPECT_TEXT(false, true, 0, "", TINY_THINK);
+    EXPECT("<think>", 0, '<', 't', 'h', 'i', 'n', 'k', '>');
 }
 
 static void test_ignore_merges(void **state) {
@@ -246,6 +279,7 @@ static void test_spm(void **state) {
     assert_string_equal(mf_tokenizer_model(f.t), "llama");
     EXPECT("", MF_ENCODE_ADD_SPECIAL, 1);
     EXPECT("a", 0, SPM_SPACE_A);
+    EXPECT("a<mark>a", MF_ENCODE_CONTINUED, SPM_A, SPM_MARK, SPM_SPACE_A);
     EXPECT("ba", 0, SPM_SPACE, SPM_BA);
     EXPECT("aab", 0, SPM_SPACE_A, SPM_AB);
     EXPECT("bab", 0, SPM_SPACE, SPM_BA, SPM_B);                   // "ba" scores higher than "ab"
@@ -322,6 +356,7 @@ int main(void) {
         cmocka_unit_test_teardown(test_bos_and_eos, drop),
         cmocka_unit_test_teardown(test_accessors, drop),
         cmocka_unit_test_teardown(test_types_are_found_by_text, drop),
+        cmocka_unit_test_teardown(test_what_ends_an_answer, drop),
         cmocka_unit_test_teardown(test_ignore_merges, drop),
         cmocka_unit_test_teardown(test_nfc, drop),
         cmocka_unit_test_teardown(test_missing_bytes_are_left_out, drop),

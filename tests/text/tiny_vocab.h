@@ -20,7 +20,8 @@ typedef struct tiny_vocab {
     size_t n, n_types, n_scores; // n_types, n_scores: as many as are written; 0 leaves the key out
     const char *merges[16];
     size_t n_merges;                        // 0 leaves the key out
-    int bos, eos, eot, unk;                 // -1 leaves the key out
+    int bos, eos, eot, unk, eom, pad;       // -1 leaves the key out
+    int fim[3];                             // pad, rep, sep; the same
     int add_bos, add_eos, add_space_prefix; // -1 leaves the key out
     const char *name;                       // general.name; NULL leaves it out
     char names[256][8];                     // texts of the byte tokens
@@ -38,7 +39,8 @@ static inline void tiny_clear(tiny_vocab *v, const char *model, const char *pre)
     memset(v, 0, sizeof *v);
     v->model = model;
     v->pre = pre;
-    v->bos = v->eos = v->eot = v->unk = v->add_bos = v->add_eos = v->add_space_prefix = -1;
+    v->bos = v->eos = v->eot = v->unk = v->eom = v->pad = v->add_bos = v->add_eos = v->add_space_prefix = -1;
+    for (int i = 0; i < 3; i++) v->fim[i] = -1;
 }
 
 // Ids 0..255 are the bytes; then h+e, l+l, he+ll, hell+o, " "+hello, the control tokens and the user-defined ones.
@@ -133,6 +135,12 @@ static inline uint8_t *tiny_build(const tiny_vocab *v, size_t *size) {
     if (v->eos >= 0) ggufgen_u32(&g, "tokenizer.ggml.eos_token_id", (uint32_t)v->eos);
     if (v->eot >= 0) ggufgen_u32(&g, "tokenizer.ggml.eot_token_id", (uint32_t)v->eot);
     if (v->unk >= 0) ggufgen_u32(&g, "tokenizer.ggml.unknown_token_id", (uint32_t)v->unk);
+    if (v->eom >= 0) ggufgen_u32(&g, "tokenizer.ggml.eom_token_id", (uint32_t)v->eom);
+    if (v->pad >= 0) ggufgen_u32(&g, "tokenizer.ggml.padding_token_id", (uint32_t)v->pad);
+    static const char *const fim[] = {"tokenizer.ggml.fim_pad_token_id", "tokenizer.ggml.fim_rep_token_id",
+                                      "tokenizer.ggml.fim_sep_token_id"};
+    for (int i = 0; i < 3; i++)
+        if (v->fim[i] >= 0) ggufgen_u32(&g, fim[i], (uint32_t)v->fim[i]);
     if (v->add_bos >= 0) ggufgen_bool(&g, "tokenizer.ggml.add_bos_token", v->add_bos);
     if (v->add_eos >= 0) ggufgen_bool(&g, "tokenizer.ggml.add_eos_token", v->add_eos);
     if (v->add_space_prefix >= 0) ggufgen_bool(&g, "tokenizer.ggml.add_space_prefix", v->add_space_prefix);
