@@ -46,7 +46,9 @@ static void quote(mf_buf *out, mf_str text) {
     while (at < text.len) {
         uint32_t cp;
         int n = mf_utf8_decode(text.ptr + at, text.len - at, &cp);
-        if (n > 0 && cp >= 0x20 && cp != '"' && cp != '\\') {
+        bool control =
+            n > 0 && (cp < 0x20 || (cp >= 0x7F && cp < 0xA0)); // DEL and C1 need no escape, but command a terminal
+        if (n > 0 && !control && cp != '"' && cp != '\\') {
             at += (size_t)n;
             continue;
         }
@@ -60,7 +62,7 @@ static void quote(mf_buf *out, mf_str text) {
         } else {
             mf_buf_printf(out, "\\u%04x", (unsigned)cp);
         }
-        start = ++at;
+        start = at += n > 0 ? (size_t)n : 1;
     }
     mf_buf_add(out, text.ptr + start, at - start);
     mf_buf_char(out, '"');

@@ -4,7 +4,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
+
+#define ENDING 64 // tokens at the end of a prompt in which a mark is looked for
 
 typedef struct run {
     mf_answer *a;
@@ -38,10 +41,31 @@ static bool add_logprobs(run *r, int32_t token, mf_error *err) {
 static bool show(run *r) {
     mf_stream *s = &r->a->stream;
     mf_buf_add(&r->a->text, s->out.data, s->out.len);
-    bool ok = !r->request->out || s->out.len == 0 ||
-              mf_think_write(&r->a->think, r->request->out, (mf_str){s->out.data, s->out.len});
+    bool ok = s->out.len == 0 || mf_think_write(&r->a->think, r->request->out, (mf_str){s->out.data, s->out.len});
     mf_stream_taken(s);
     return ok;
+}
+
+// Ends an answer whose text could not be shown: nobody reads it any more, or, with no output, memory is out.
+static void not_shown(run *r) {
+    r->a->finish = r->request->out ? "cancelled" : "error";
+    if (!r->request->out) mf_fail_memory(&r->a->error, 0, "the answer");
+}
+
+// The mark of a thought that a control token is; NULL: it is none. The text of other control tokens is left out.
+static const char *mark_of(const run *r, int32_t token) {
+    const mf_tokenizer *t = r->l->tokenizer;
+    const char *marks[] = {r->request->marks->open, r->request->marks->close};
+    for (size_t i = 0; i < 2; i++)
+        if (mf_tokenizer_find(t, mf_str_of(marks[i])) == token && mf_tokenizer_type(t, token) == MF_TOKEN_CONTROL)
+            return marks[i];
+    return NULL;
+}
+
+static bool take_text(run *r, int32_t token) {
+    if (token >= mf_tokenizer_n_vocab(r->l->tokenizer)) return true;
+    const char *mark = mark_of(r, token);
+    return mark ? mf_stream_text(&r->a->stream, mf_str_of(mark)) : mf_stream_token(&r->a->stream, token);
 }
 
 // Takes a generated token that is a part of the text. False ends the answer, with a->finish set.
@@ -50,10 +74,10 @@ static bool take_token(run *r, int32_t token) {
     bool ok = mf_array_push(&a->ids, token) || mf_fail_memory(&a->error, 0, "the answer");
     if (ok && a->n_top >= 0) ok = add_logprobs(r, token, &a->error);
     if (!ok) return a->finish = "error", false;
-    bool goes_on = token >= mf_tokenizer_n_vocab(r->l->tokenizer) || mf_stream_token(&a->stream, token);
+    bool goes_on = take_text(r, token);
     if (a->stream.held.failed || a->stream.out.failed || a->text.failed)
         return mf_fail_memory(&a->error, 0, "the answer"), a->finish = "error", false;
-    if (!show(r)) return a->finish = "cancelled", false;
+    if (!show(r)) return not_shown(r), false;
     if (!goes_on) a->finish = "stop";
     return goes_on;
 }
@@ -105,21 +129,37 @@ static void loop(run *r) {
     show(r);
     if (a->stream.held.failed || a->stream.out.failed || a->text.failed)
         mf_fail_memory(&a->error, 0, "the answer"), a->finish = "error";
-    if (r->request->out) mf_think_end(&a->think, r->request->out);
+    if (!mf_think_end(&a->think, r->request->out)) not_shown(r);
+}
+
+// Whether a prompt ends with the mark that opens a thought, and white space at most.
+static bool ends_open(const mf_tokenizer *t, const int32_t *ids, size_t n, const mf_reasoning_marks *marks) {
+    mf_buf text = {0};
+    for (size_t i = n > ENDING ? n - ENDING : 0; i < n; i++)
+        if (ids[i] < mf_tokenizer_n_vocab(t)) mf_tokenizer_piece(t, ids[i], true, &text);
+    size_t len = text.len, mark = strlen(marks->open);
+    while (len && strchr(" \t\r\n", text.data[len - 1])) len--;
+    bool open = len >= mark && memcmp(text.data + len - mark, marks->open, mark) == 0;
+    free(text.data);
+    return open;
+}
+
+static void begin_text(run *r, const mf_options *o, const int32_t *prompt, size_t n) {
+    mf_think_init(&r->a->think, o, r->request->marks, ends_open(r->l->tokenizer, prompt, n, r->request->marks));
 }
 
 bool mf_answer_make(mf_answer *a, const mf_loaded *l, const mf_options *o, const mf_answer_request *request, mf_error *err) {
     *a = (mf_answer){.n_top = o->logprobs, .n_prompt = (int32_t)request->n_prompt};
-    a->think.color = mf_think_wanted(o);
-    a->think.hide = o->hide_thinking;
     mf_stream_init(&a->stream, l->tokenizer, o->stop.data, o->stop.len);
     run r = {.a = a, .l = l, .request = request, .engine = l->engine, .seq = request->sequence};
     if (r.seq) {
         a->n_top = -1;
         a->n_prompt = mf_sequence_n_tokens(r.seq) - mf_sequence_n_evaluated(r.seq);
+        begin_text(&r, o, mf_sequence_tokens(r.seq), (size_t)mf_sequence_n_tokens(r.seq));
         loop(&r);
         return true;
     }
+    begin_text(&r, o, request->prompt, request->n_prompt);
     mf_sequence_params params;
     mf_sequence_params_init(&params);
     params.sampler = o->n_predict == 0 ? NULL : request->sampler;
@@ -143,9 +183,15 @@ bool mf_answer_make(mf_answer *a, const mf_loaded *l, const mf_options *o, const
 
 void mf_answer_free(mf_answer *a) {
     mf_stream_free(&a->stream);
+    mf_think_free(&a->think);
     free(a->text.data);
     free(a->ids.data);
     free(a->logprobs.data);
+}
+
+void mf_answer_note_cut(const mf_answer *a) {
+    if (a->think.cut && a->n_generated > 0)
+        mf_log(MF_LOG_NOTICE, "the answer ended inside the model's thinking: the thought is cut, and nothing was answered");
 }
 
 double mf_answer_prompt_speed(const mf_answer *a) { return a->prompt_seconds > 0 ? a->n_prompt / a->prompt_seconds : 0; }

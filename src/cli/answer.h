@@ -15,7 +15,7 @@ typedef struct mf_logprob_entry {
 typedef struct mf_answer {
     mf_stream stream;
     mf_think think;
-    mf_buf text;                         // all that was shown
+    mf_buf text;                         // all of it, thoughts too
     mf_token_array ids;                  // generated, without the one that ended the text
     mf_array(mf_logprob_entry) logprobs; // for each of ids: itself, then the best n_top
     int32_t n_top;                       // -1: none were asked for
@@ -35,13 +35,17 @@ typedef struct mf_answer_request {
     const mf_sampler_params *sampler;
     const int32_t *eog; // ids that end the answer
     size_t n_eog;
-    mf_output *out; // where text goes as it comes; NULL: nowhere
+    const mf_reasoning_marks *marks; // of the model's thoughts
+    mf_output *out;                  // where text goes as it comes; NULL: nowhere
 } mf_answer_request;
 
 // Generates into *a (which is made by it and freed by the caller in any case). Ctrl-C, an output that can't be written and
 // an error in a step end it in a->finish. False with err: it could not begin.
 bool mf_answer_make(mf_answer *a, const mf_loaded *l, const mf_options *o, const mf_answer_request *request, mf_error *err);
 void mf_answer_free(mf_answer *a);
+
+// Says that the answer ended inside a thought, where it did.
+void mf_answer_note_cut(const mf_answer *a);
 
 // Tokens per second by own wall time, or 0 where there is none. The first generated token belongs to the prompt's time.
 double mf_answer_prompt_speed(const mf_answer *a);

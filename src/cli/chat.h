@@ -25,6 +25,7 @@ typedef struct mf_chat {
     mf_sequence *sequence;
     mf_conversation conversation;
     mf_prompt_source prompt;
+    const mf_reasoning_marks *marks;
     mf_session *session; // NULL: the cells are not kept
     mf_line_reader *reader;
     mf_output out;

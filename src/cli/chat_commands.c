@@ -14,9 +14,14 @@ typedef struct chat_command {
     bool (*run)(mf_chat *c, mf_str text, mf_error *err);
 } chat_command;
 
+// Shows a text of somebody's; on a terminal nothing in it is a command.
 static bool say(mf_chat *c, const char *text) {
     mf_buf line = {0};
-    mf_buf_text(&line, text);
+    mf_screen screen = {0};
+    if (mf_line_terminal(c->reader) && !c->o->raw_output)
+        mf_screen_text(&screen, mf_str_of(text), &line), mf_screen_end(&screen, &line);
+    else
+        mf_buf_text(&line, text);
     mf_buf_char(&line, '\n');
     bool ok = mf_output_buf(&c->out, &line);
     free(line.data);

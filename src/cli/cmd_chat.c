@@ -19,6 +19,7 @@ static bool load(mf_chat *c, const char *path, mf_error *err) {
     mf_engine_params params;
     if (!mf_load_for_answers(l, c->o, path, &params, err) || !mf_load_ends(l, &c->eog, err)) return false;
     c->prompt = (mf_prompt_source){l, c->o, mf_prompt_template(l, c->o, false, err), false};
+    c->marks = mf_prompt_marks(l, c->o);
     return c->prompt.template &&
            mf_sampling_make(&c->sampling, c->o, l->file, l->tokenizer, c->eog.data, c->eog.len, l->model->hparams.n_vocab,
                             err) &&
@@ -76,7 +77,7 @@ static void note_cost(const mf_chat *c) {
 bool mf_chat_answer(mf_chat *c, mf_error *err) {
     mf_answer answer;
     mf_answer_request request = {
-        .sequence = c->sequence, .n_prompt = (size_t)c->conversation.cost.n_evaluated, .out = &c->out};
+        .sequence = c->sequence, .n_prompt = (size_t)c->conversation.cost.n_evaluated, .marks = c->marks, .out = &c->out};
     note_cost(c);
     mf_interrupt_clear();
     mf_interrupt_catch();
@@ -88,6 +89,7 @@ bool mf_chat_answer(mf_chat *c, mf_error *err) {
     if (open_line) mf_output_write(&c->out, "\n", 1);
     if (answer.finish[0] == 'l' && c->o->n_predict != answer.n_generated)
         mf_log(MF_LOG_NOTICE, "the context is full: the answer ends here");
+    mf_answer_note_cut(&answer);
     if (ok && answer.finish[0] == 'e') *err = answer.error, ok = false;
     if (ok && c->o->session) ok = mf_chat_session_commit(c, err);
     mf_answer_free(&answer);

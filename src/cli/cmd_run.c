@@ -82,13 +82,28 @@ static void json_logprobs(const job *j, mf_json_writer *w) {
     mf_json_end(w, ']');
 }
 
+// The text, or with --hide-thinking the answer and the thought apart.
+static void json_text(const job *j, mf_json_writer *w) {
+    const mf_answer *a = &j->answer;
+    const mf_buf *text = j->o->hide_thinking ? &a->think.answer : &a->text, *thought = &a->think.thought;
+    mf_json_key(w, "text");
+    mf_json_string(w, (mf_str){text->data, text->len});
+    if (j->o->hide_thinking && thought->len) {
+        mf_json_key(w, "reasoning");
+        mf_json_string(w, mf_reasoning_inner(a->think.reasoning.marks, (mf_str){thought->data, thought->len}));
+    }
+    if (a->think.cut) {
+        mf_json_key(w, "reasoning_cut");
+        mf_json_bool(w, true);
+    }
+}
+
 static void print_json(job *j) {
     const mf_answer *a = &j->answer;
     mf_buf text = {0};
     mf_json_writer w = {.out = &text};
     mf_json_begin(&w, '{');
-    mf_json_key(&w, "text");
-    mf_json_string(&w, (mf_str){a->text.data, a->text.len});
+    json_text(j, &w);
     mf_json_key(&w, "tokens");
     mf_json_begin(&w, '[');
     for (size_t i = 0; i < a->ids.len; i++) mf_json_int(&w, a->ids.data[i]);
@@ -153,6 +168,7 @@ static int finish(job *j) {
         mf_log(MF_LOG_NOTICE, "the answer ended inside a character: %d byte%s left out", a->n_dropped,
                a->n_dropped == 1 ? " is" : "s are");
     if (a->finish[0] == 'l' && j->o->n_predict != a->n_generated) mf_log(MF_LOG_NOTICE, "the context is full");
+    mf_answer_note_cut(a);
     log_speed(a);
     mf_inside_timing(&j->loaded);
     mf_log_kv(j->loaded.engine);
@@ -183,6 +199,7 @@ static int answer(job *j, mf_error *err) {
                                  .sampler = &j->sampling.params,
                                  .eog = j->eog.data,
                                  .n_eog = j->eog.len,
+                                 .marks = mf_prompt_marks(&j->loaded, j->o),
                                  .out = j->o->json ? NULL : &j->out};
     bool dump = j->o->dump_dot || j->o->dump_json;
     if (dump) j->o->n_predict = 0;

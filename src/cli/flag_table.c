@@ -75,7 +75,9 @@ static const mf_flag flags[] = {
     {"--no-context-shift", NULL, MF_FLAG_BOOL, CHAT, MF_GROUP_CHAT, AT(no_context_shift),
      .help = "evaluates the rest again when turns leave a full context, instead of moving its cells"},
     {"--hide-thinking", NULL, MF_FLAG_BOOL, RUN, MF_GROUP_CHAT, AT(hide_thinking),
-     .help = "leaves out what stands between <think> and </think>"},
+     .help = "leaves out what the model thinks before it answers (with --json: apart, as reasoning)"},
+    {"--commands", NULL, MF_FLAG_BOOL, CHAT, MF_GROUP_CHAT, AT(commands),
+     .help = "takes commands such as /save from standard input too when it is no terminal"},
 
     // Sampling
     {"--temp --temperature", "X", REAL(temp), .source = MF_SOURCE_TEMP,
@@ -174,7 +176,9 @@ static const mf_flag flags[] = {
     {"--meta", NULL, MF_FLAG_BOOL, RUN, MF_GROUP_OUTPUT, AT(meta), .help = "prints the file's metadata first"},
     {"--color", "auto|always|never", MF_FLAG_TEXT, RUN, MF_GROUP_OUTPUT, AT(color),
      .choices = "auto|always|never|on|off|1|0", .marks = MF_FLAG_OPTIONAL,
-     .help = "dims a model's <think> text (default: auto, on a terminal where NO_COLOR is not set)"},
+     .help = "dims what a model thinks (default: auto, on a terminal where NO_COLOR is not set)"},
+    {"--raw-output", NULL, MF_FLAG_BOOL, RUN, MF_GROUP_OUTPUT, AT(raw_output),
+     .help = "lets control characters of an answer through to a terminal"},
     {"--yes -y", NULL, MF_FLAG_BOOL, MF_CMD_RM, MF_GROUP_OUTPUT, AT(yes), .env = "", .help = "removes without a question"},
     {"--verbose -v", NULL, MF_FLAG_BOOL, MF_CMD_ALL, MF_GROUP_OUTPUT, AT(verbose), .help = "says more on standard error"},
     {"--help -h --usage", NULL, MF_FLAG_BOOL, MF_CMD_ALL, MF_GROUP_OUTPUT, AT(help), .env = "", .help = "prints this"},

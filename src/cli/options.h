@@ -39,7 +39,7 @@ typedef struct mf_options {
     bool ignore_eos, greedy;
     int32_t n_keep;      // chat: tokens that never leave a full context
     const char *session; // chat: NULL: none
-    bool conversation, single_turn, multiline, no_context_shift, hide_thinking;
+    bool conversation, single_turn, multiline, no_context_shift, hide_thinking, commands, raw_output;
     mf_text_list stop;
 
     int64_t seed; // -1: random

@@ -26,6 +26,16 @@ mf_chat_template *mf_prompt_template(const mf_loaded *l, const mf_options *o, bo
     return NULL;
 }
 
+const mf_reasoning_marks *mf_prompt_marks(const mf_loaded *l, const mf_options *o) {
+    bool own;
+    mf_error refused = {0}; // a template that is refused was so before, or (--raw) is not used
+    mf_chat_template *t = o->chat_template ? mf_chat_template_choose(l->file, o->chat_template, &refused)
+                                           : mf_chat_template_of_file(l->file, NULL, false, &own, &refused);
+    const mf_reasoning_marks *marks = mf_reasoning_marks_of(t ? mf_chat_template_source(t) : (mf_str){0});
+    mf_chat_template_free(t);
+    return marks;
+}
+
 bool mf_prompt_variables(const mf_options *o, mf_arena *arena, const mf_json **out, mf_error *err) {
     *out = NULL;
     if (!o->template_kwargs) return true;

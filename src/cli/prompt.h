@@ -4,10 +4,14 @@
 
 #include "cli/load.h"
 #include "text/chat_template.h"
+#include "text/reasoning.h"
 
 // The chat template that the flags choose, else the file's own, else ChatML with a notice (refused where the vocabulary has no
 // tokens for it). `tools`: the conversation has tools. NULL with err.
 mf_chat_template *mf_prompt_template(const mf_loaded *l, const mf_options *o, bool tools, mf_error *err);
+
+// The marks between which the model thinks, as the template that answers are made with has them.
+const mf_reasoning_marks *mf_prompt_marks(const mf_loaded *l, const mf_options *o);
 
 // The JSON of --chat-template-kwargs, in the arena; *out is NULL where it was not given. Refused: what is no object.
 bool mf_prompt_variables(const mf_options *o, mf_arena *arena, const mf_json **out, mf_error *err);

@@ -15,51 +15,78 @@ bool mf_think_wanted(const mf_options *o) {
     return isatty(STDOUT_FILENO) && !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
 }
 
-static void flush(mf_think *t, mf_buf *buf) {
-    if (!(t->hide && t->inside)) mf_buf_add(buf, t->held, t->n_held);
-    t->n_held = 0;
+void mf_think_init(mf_think *t, const mf_options *o, const mf_reasoning_marks *marks, bool open) {
+    *t = (mf_think){.color = mf_think_wanted(o),
+                    .hide = o->hide_thinking,
+                    .skip_space = o->hide_thinking && open,
+                    .pictures = !o->raw_output && isatty(STDOUT_FILENO)};
+    mf_reasoning_init(&t->reasoning, marks, open);
 }
 
-// Takes a byte; the tag that is awaited may be whole with it.
-static void take(mf_think *t, char c, mf_buf *buf) {
-    const char *tag = t->inside ? "</think>" : "<think>";
-    if (t->n_held && c != tag[t->n_held]) flush(t, buf);
-    if (c != tag[t->n_held]) {
-        bool gap = t->skip_space && (c == '\n' || c == ' ');
-        t->skip_space = gap;
-        if (!gap && !(t->hide && t->inside)) mf_buf_char(buf, c);
-        return;
-    }
-    t->held[t->n_held++] = c;
-    if (tag[t->n_held]) return;
+void mf_think_free(mf_think *t) {
+    mf_reasoning_free(&t->reasoning);
+    free(t->thought.data);
+    free(t->answer.data);
+    free(t->line.data);
+}
+
+static void dim(mf_think *t, bool on) {
+    if (on == t->dimmed || !t->color) return;
+    mf_terminal_mark(MF_TERMINAL_DIM, on);
+    mf_buf_text(&t->line, on ? MF_TERMINAL_DIMMED : MF_TERMINAL_PLAIN);
+    t->dimmed = on;
+}
+
+static void add(mf_think *t, mf_str text) {
+    if (t->pictures)
+        mf_screen_text(&t->screen, text, &t->line);
+    else
+        mf_buf_str(&t->line, text);
+}
+
+static mf_str behind_space(mf_think *t, mf_str text) {
+    for (; t->skip_space && text.len && (text.ptr[0] == '\n' || text.ptr[0] == ' '); text.len--) text.ptr++;
+    t->skip_space = t->skip_space && text.len == 0;
+    return text;
+}
+
+// Puts into the line what the parser let out.
+static void take(mf_think *t) {
+    mf_reasoning *r = &t->reasoning;
+    mf_str thought = {r->thought.data, r->thought.len}, answer = {r->answer.data, r->answer.len};
     if (t->hide) {
-        t->n_held = 0;
-        t->skip_space = t->inside;
-    } else {
-        if (!t->inside && t->color) mf_buf_text(buf, MF_TERMINAL_DIMMED);
-        flush(t, buf);
-        if (t->inside && t->color) mf_buf_text(buf, MF_TERMINAL_PLAIN);
+        t->skip_space |= thought.len > 0;
+        mf_buf_str(&t->thought, thought);
+        answer = behind_space(t, answer);
+        mf_buf_str(&t->answer, answer);
+    } else if (thought.len) {
+        dim(t, true);
+        add(t, thought);
+        if (r->state == MF_REASONING_ANSWERS) dim(t, false);
     }
-    t->inside = !t->inside;
+    add(t, answer);
+    r->thought.len = r->answer.len = 0;
 }
 
-static bool put(mf_output *out, mf_buf *buf) {
-    bool ok = mf_output_buf(out, buf);
-    free(buf->data);
+static bool put(mf_think *t, mf_output *out) {
+    const mf_reasoning *r = &t->reasoning;
+    bool lost = r->held.failed || r->thought.failed || r->answer.failed || t->thought.failed || t->answer.failed;
+    t->line.failed |= lost;
+    bool ok = out ? mf_output_buf(out, &t->line) : !t->line.failed;
+    t->line.len = 0;
     return ok;
 }
 
 bool mf_think_write(mf_think *t, mf_output *out, mf_str text) {
-    if (!t->color && !t->hide) return mf_output_write(out, text.ptr, text.len);
-    mf_buf buf = {0};
-    for (size_t i = 0; i < text.len; i++) take(t, text.ptr[i], &buf);
-    return put(out, &buf);
+    mf_reasoning_text(&t->reasoning, text);
+    take(t);
+    return put(t, out);
 }
 
 bool mf_think_end(mf_think *t, mf_output *out) {
-    mf_buf buf = {0};
-    flush(t, &buf);
-    if (t->inside && t->color) mf_buf_text(&buf, MF_TERMINAL_PLAIN);
-    t->inside = false;
-    return put(out, &buf);
+    t->cut = !mf_reasoning_end(&t->reasoning);
+    take(t);
+    if (t->pictures) mf_screen_end(&t->screen, &t->line);
+    dim(t, false);
+    return put(t, out);
 }

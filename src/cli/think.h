@@ -1,24 +1,33 @@
-// Colour on a terminal: a model's thinking is dimmed.
+// An answer's text on its way out: what a model thinks is dimmed or hidden, and nothing in it commands the terminal.
 #ifndef MF_CLI_THINK_H
 #define MF_CLI_THINK_H
 
 #include "cli/options.h"
+#include "cli/screen.h"
 #include "cli/terminal.h"
+#include "text/reasoning.h"
 
-// What stands between <think> and </think>, tags included, in the stream of an answer. Zero-initialised it passes text through.
 typedef struct mf_think {
-    bool color;
-    bool hide; // what is thought is left out
-    bool inside;
+    mf_reasoning reasoning;
+    bool color;      // thoughts are dimmed
+    bool hide;       // thoughts are left out
+    bool pictures;   // control characters become pictures
     bool skip_space; // the empty lines behind what was hidden go too
-    char held[16];   // the beginning of what may be a tag
-    size_t n_held;
+    bool dimmed;
+    bool cut; // at the end: a thought was not ended
+    mf_screen screen;
+    mf_buf thought, answer; // all of them, where thoughts are hidden
+    mf_buf line;            // what goes out next
 } mf_think;
 
 // Whether text is coloured: --color (or MINFER_COLOR) where it says always or never, else only on a terminal where NO_COLOR is not set.
 bool mf_think_wanted(const mf_options *o);
 
-// Writes text with the terminal's codes in it. False when it can't be written.
+// Begins an answer as the options say; `open`: the prompt ends with the mark that opens a thought.
+void mf_think_init(mf_think *t, const mf_options *o, const mf_reasoning_marks *marks, bool open);
+void mf_think_free(mf_think *t);
+
+// Writes text with the terminal's codes in it; with out NULL it is only taken apart. False when it can't be written or memory is out.
 bool mf_think_write(mf_think *t, mf_output *out, mf_str text);
 
 // Writes what was held back and leaves the terminal as it was.

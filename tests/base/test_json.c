@@ -270,7 +270,7 @@ static void write_sample(mf_json_writer *w) {
     mf_json_bool(w, true);
     mf_json_end(w, ']');
     mf_json_key_str(w, MF_STR("k\"\n"));
-    mf_json_string(w, (mf_str){"\0\x1f\x7f/\\\b\f\r\t\xff\xc3", 11});
+    mf_json_string(w, (mf_str){"\0\x1f\x7f/\\\b\f\r\t\xff\xc2\x9b\xc3", 13});
     mf_json_key(w, "");
     mf_json_string(w, (mf_str){0});
     mf_json_end(w, '}');
@@ -282,14 +282,14 @@ static void test_writer(void **state) {
     mf_json_writer w = {.out = &text};
     write_sample(&w);
     assert_string_equal(text.data, "{\"empty\":[],\"list\":[-9223372036854775808,0.1,null,{},true],\"k\\\"\\n\":"
-                                   "\"\\u0000\\u001f\x7f/\\\\\\b\\f\\r\\t\xef\xbf\xbd\xef\xbf\xbd\",\"\":\"\"}");
+                                   "\"\\u0000\\u001f\\u007f/\\\\\\b\\f\\r\\t\xef\xbf\xbd\\u009b\xef\xbf\xbd\",\"\":\"\"}");
     text.len = 0;
     w = (mf_json_writer){.out = &text, .indent = 2};
     write_sample(&w);
     assert_string_equal(text.data,
                         "{\n  \"empty\": [],\n  \"list\": [\n    -9223372036854775808,\n    0.1,\n    null,\n    {},\n"
                         "    true\n  ],\n  \"k\\\"\\n\": "
-                        "\"\\u0000\\u001f\x7f/\\\\\\b\\f\\r\\t\xef\xbf\xbd\xef\xbf\xbd\",\n  \"\": \"\"\n}");
+                        "\"\\u0000\\u001f\\u007f/\\\\\\b\\f\\r\\t\xef\xbf\xbd\\u009b\xef\xbf\xbd\",\n  \"\": \"\"\n}");
     free(text.data);
 }
 

@@ -1,4 +1,5 @@
 """What a person sees of a conversation: the program's bytes go through a terminal emulator, and its screen is compared."""
+import json
 import os
 import signal
 import sys
@@ -6,9 +7,10 @@ import termios
 import time
 
 import command
-from command import good
+from command import good, scratch
 from e2e_chat import LETTERS, MODEL
 from e2e_chat_terminal import Terminal
+from scripted import make
 
 try:
     import pyte
@@ -98,6 +100,41 @@ def no_bar_is_left():
         t.end()
 
 
+ESCAPES = ["\033]0;owned\a", "A", "\r", "BB", "\033[2J", "C\tc", "\r\n", "D", "\u009b31m", "E", b"\xc2", b"\x9b", "32m", "\x7f", "\0", " end"]
+
+
+def answers_command_no_terminal():
+    model = make("escapes", ESCAPES)
+    want = ["\u241b]0;owned\u2407A\u240dBB\u241b[2JC       c", "D\ufffd31mE\ufffd32m\u2421\u2400 end"]
+    want[0] = want[0][:want[0].index("C ")] + "C" + " " * (8 - (want[0].index("C ") + 1) % 8) + "c"  # a tab is one
+    t = started(base=["chat", model])
+    t.send("hello\r")
+    t.expect("\n")
+    t.prompt()
+    assert shown(t, "hello") == want and t.screen.title == "", (shown(t, "hello"), t.screen.title)
+    t.end()
+    t = Screen(base=["run", model, "hello"])
+    t.finish()
+    assert [line for line in t.lines() if "tok/s" not in line] == want and t.screen.title == "", t.lines()
+    raw = "".join(p if isinstance(p, str) else "" for p in ESCAPES[:9]).encode()
+    t = Screen("--raw-output", base=["run", model, "hello"])
+    t.finish()
+    assert t.screen.title == "owned", t.lines()
+    assert good(model, "hello").out.startswith(raw)  # what goes into a file or a pipe is as the model says it
+
+
+def system_messages_command_no_terminal():
+    """Nor does what a history says that somebody else wrote."""
+    path = scratch("history.json", json.dumps({"minfer_session": 1, "messages": [{"role": "system", "content": "be\033]0;owned\a kind"}]}).encode())
+    t = started()
+    t.send(f"/load {path}\r")
+    t.prompt()
+    t.send("/system\r")
+    t.prompt()
+    assert shown(t, "/system") == ["be\u241b]0;owned\u2407 kind"] and t.screen.title == "", (t.lines(), t.screen.title)
+    t.end()
+
+
 def ended_by(number, generating):
     t = Screen("--cpu", "scalar", "-t", "1", base=["chat", MODEL, *LETTERS])
     tty = os.open(t.name, os.O_RDWR | os.O_NOCTTY)
@@ -133,4 +170,4 @@ def deadly_signals():
 
 
 if __name__ == "__main__":
-    command.main([deadly_signals, no_bar_in_an_answer, no_bar_is_left])
+    command.main([no_bar_in_an_answer, no_bar_is_left, deadly_signals, answers_command_no_terminal, system_messages_command_no_terminal])

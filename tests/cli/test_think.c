@@ -35,13 +35,16 @@ static void restore(void) {
 static void expect(bool color, const char *text, size_t size, const char *want) {
     FILE *file = tmpfile();
     assert_non_null(file);
-    mf_think t = {.color = color};
+    mf_think t;
+    mf_options o = {.color = color ? "always" : "never"};
+    mf_think_init(&t, &o, mf_reasoning_marks_of((mf_str){0}), false);
     mf_output out = {0};
     redirect(fileno(file));
     bool ok = true;
     for (size_t at = 0, len = strlen(text); at < len; at += size)
         ok = mf_think_write(&t, &out, (mf_str){text + at, len - at < size ? len - at : size}) && ok;
     ok = mf_think_end(&t, &out) && ok;
+    mf_think_free(&t);
     restore();
     char got[256] = "";
     ssize_t n = pread(fileno(file), got, sizeof got - 1, 0);
@@ -58,10 +61,11 @@ static void dims(void **state) {
     } cases[] = {
         {"plain", "plain"},
         {"<think>a b</think>c", DIM "<think>a b</think>" PLAIN "c"},
-        {"x<think>\n</think>y<think>z</think>", "x" DIM "<think>\n</think>" PLAIN "y" DIM "<think>z</think>" PLAIN},
+        {" <think>\n</think>y<think>z</think>", DIM " <think>\n</think>" PLAIN "y<think>z</think>"},
+        {"x<think>y</think>", "x<think>y</think>"},
         {"<think>cut short", DIM "<think>cut short" PLAIN},
         {"<think>a</thin", DIM "<think>a</thin" PLAIN},
-        {"<<think>a<</think>b", "<" DIM "<think>a<</think>" PLAIN "b"},
+        {"<think>a<</think>b", DIM "<think>a<</think>" PLAIN "b"},
         {"a < b <thinking> </think> <thin", "a < b <thinking> </think> <thin"},
         {"", ""},
     };
