@@ -7,10 +7,20 @@
 // leaves it alone. NULL for a handle or a pointer that is needed is refused by these functions (MINFER_ERROR_ARGUMENT) and undefined in
 // those without an error. Freeing NULL does nothing.
 //
-// Threads. A model may be used by any number of threads at the same time. An engine and its sequences belong to one thread at a time.
-// Engines of one model may run in different threads; their steps take turns, since they share the model's threads. Engines of
-// different models run at the same time. No function may be called with an engine or its sequences from inside a callback of that
-// engine, except the getters of a sequence.
+// Threads. A model may be used by any number of threads at the same time. An engine and its sequences belong to one thread at a time,
+// except for minfer_interrupt, minfer_engine_get_stats, minfer_idle, minfer_sequence_n_evaluated, _n_cached and _idle, which any thread
+// may call while the engine and the sequence live: they see them as the last call left them. Engines of one model may run in
+// different threads; their steps take turns, since they share the model's threads. Engines of different models run at the same time.
+//
+// Callbacks. No lock is held while one runs. Inside a callback of an engine only these may be called with it or its sequences: the
+// getters, minfer_stop, minfer_interrupt, and what frees: minfer_sequence_free and minfer_engine_free count from the end of the step on
+// (no more events of the sequence; the step of a freed engine returns MINFER_ERROR_CANCELLED). What would change a sequence is refused.
+//
+// Forks. A forked child has none of the model's threads: what needs an engine is refused there (MINFER_ERROR_UNSUPPORTED), freeing
+// and closing work.
+//
+// Floating point. Rounding mode, flush to zero and exceptions of the calling thread change nothing, and are as they were
+// afterwards; callbacks see them too, but for the log's.
 //
 // Structs with a `size` are filled by their init function, to which the caller gives sizeof; they can grow in later versions, and a
 // program that was compiled with a smaller one goes on working. Other structs keep their layout. Fields are set after the init.
@@ -60,7 +70,7 @@ typedef enum minfer_code {
     MINFER_ERROR_IO = 5,          // the operating system refused a read or a map
     MINFER_ERROR_LIMIT = 6,       // a bound (context, number of sequences) would be passed
     MINFER_ERROR_NUMERIC = 7,     // an activation or logit is not finite
-    MINFER_ERROR_CANCELLED = 8,   // a callback asked to stop
+    MINFER_ERROR_CANCELLED = 8,   // a callback asked to stop, or minfer_interrupt did
     MINFER_ERROR_INTERNAL = 9,    // a defect of the library
     MINFER_ERROR_NOT_FOUND = 10,  // what was asked for is not there
     MINFER_ERROR_SPACE = 11       // the caller's buffer is too small
@@ -219,7 +229,8 @@ typedef struct minfer_engine_stats {
     int32_t kv_blocks_cached;                          // free, but still in the prefix cache
 } minfer_engine_stats;
 
-// Fills size bytes of *stats: sizeof *stats. Fields that the library does not know are 0.
+// Fills size bytes of *stats: sizeof *stats. Fields that the library does not know are 0. Any thread may ask: the numbers are those of the
+// last call that changed the engine, a step that runs not counted.
 MINFER_API void minfer_engine_get_stats(const minfer_engine *engine, minfer_engine_stats *stats, size_t size);
 
 // ---- Sequences
@@ -276,6 +287,8 @@ MINFER_API bool minfer_model_sampling(const minfer_model *model, minfer_sampling
 // follow, from 0.
 typedef void minfer_logits_fn(void *arg, minfer_sequence *sequence, int32_t position, const float *logits, int32_t n_vocab);
 
+// Where all_logits is set, the prefix cache is passed by, and a step takes no more rows of the sequence than the engine's max_outputs:
+// raise that for prompts to be read quickly.
 typedef struct minfer_sequence_options {
     size_t size;
     const minfer_sampling *sampling; // NULL: those of minfer_model_sampling
@@ -286,7 +299,7 @@ typedef struct minfer_sequence_options {
     int32_t max_tokens;            // -1: the context is the only bound; else an answer's tokens at most
     bool ignore_end;               // tokens of minfer_is_end don't end the answer
     bool evaluate_only;            // nothing is sampled: tokens are evaluated, and their logits reported
-    bool all_logits;               // on_logits gets the logits of every row, not only of the last. Bypasses the prefix cache
+    bool all_logits;               // on_logits gets the logits of every row, in order, and not only of the last
     const char *const *stop_texts; // none; each ends the answer before it: 1 to 4096 bytes, for models with a tokenizer
     size_t n_stop_texts;
 } minfer_sequence_options;
@@ -298,7 +311,7 @@ MINFER_API void minfer_sequence_options_init(minfer_sequence_options *options, s
 MINFER_API minfer_sequence *minfer_sequence_new(minfer_engine *engine, const minfer_sequence_options *options,
                                                 minfer_error *error);
 
-// Ends a sequence at any time between steps and gives its cells back.
+// Ends a sequence at any time and gives its cells back; inside a callback of its engine, behind the step.
 MINFER_API void minfer_sequence_free(minfer_sequence *sequence);
 
 // Appends tokens: a prompt, the next turn. The following steps evaluate them and generate from there, also after the sequence had
@@ -306,7 +319,8 @@ MINFER_API void minfer_sequence_free(minfer_sequence *sequence);
 // counts), a sequence that ended with an error, memory.
 MINFER_API bool minfer_append(minfer_sequence *sequence, const int32_t *ids, size_t n, minfer_error *error);
 
-// The same with the ids of minfer_encode and of minfer_encode_chat.
+// The same with the ids of minfer_encode and of minfer_encode_chat. The latter begins a conversation: a sequence that has tokens is refused,
+// since its further turns are not what a template writes for their messages alone.
 MINFER_API bool minfer_append_text(minfer_sequence *sequence, const char *text, size_t len, unsigned flags,
                                    minfer_error *error);
 MINFER_API bool minfer_append_chat(minfer_sequence *sequence, const minfer_message *messages, size_t n_messages,
@@ -321,8 +335,14 @@ MINFER_API bool minfer_truncate(minfer_sequence *sequence, int32_t n, minfer_err
 // sequence of the remaining tokens would give, and is shared with none. Refused: a range that is not evaluated, a cache without room.
 MINFER_API bool minfer_shift(minfer_sequence *sequence, int32_t n_keep, int32_t n_discard, minfer_error *error);
 
-// Stops generating: no event comes until something is appended.
+// Stops generating: no event comes until something is appended or the answer is resumed.
 MINFER_API void minfer_stop(minfer_sequence *sequence);
+
+// Goes on with an answer that was stopped, cut by minfer_truncate, or loaded by minfer_session_open: with the bytes that it would have had,
+// max_tokens counted from its beginning, no random draw used twice. True and nothing changes where it goes on anyway. Refused: an answer that ended
+// by itself (an ending token, a stop text: MINFER_ERROR_ARGUMENT; max_tokens, the context: MINFER_ERROR_LIMIT), a sequence without tokens
+// or that ended with an error.
+MINFER_API bool minfer_resume(minfer_sequence *sequence, minfer_error *error);
 
 // The tokens so far, appended and generated; they live until the next call that changes the sequence, a step included.
 MINFER_API const int32_t *minfer_sequence_tokens(const minfer_sequence *sequence, size_t *n);
@@ -380,11 +400,16 @@ typedef struct minfer_event {
 // `error` live until the next step and until their sequence changes or is freed. An incomplete character at an answer's end is left
 // out. A stop text, of several the one that begins first, is not part of the text, but its tokens are of the sequence's. Bytes that no continuation could make UTF-8 pass as they are.
 // cap must be at least the number of the engine's sequences; a smaller one is refused (MINFER_ERROR_SPACE) and nothing is evaluated. When
-// the step itself fails, false with error, the events say which sequences ended with it.
+// the step itself fails, false with error, the events say which sequences ended with it; none does with MINFER_ERROR_CANCELLED.
 MINFER_API bool minfer_step(minfer_engine *engine, minfer_event *events, size_t cap, size_t *n, minfer_error *error);
 
-// Whether there is nothing left to evaluate in any sequence.
+// Whether there is nothing left to evaluate in any sequence. Any thread may ask.
 MINFER_API bool minfer_idle(const minfer_engine *engine);
+
+// Makes the step that runs, or the next one where none does, return false with MINFER_ERROR_CANCELLED within a few milliseconds. Nothing is
+// lost: the step after it evaluates the same rows and gives the same bytes. Any thread may call it, and a signal's handler; not
+// while the engine is freed.
+MINFER_API void minfer_interrupt(minfer_engine *engine);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,6 @@
 // Inside of the public interface (include/minfer.h): a thin coat over the engine and the tokenizer. What is decided here is only
-// ownership, the growth of structs and taking turns on a model's threads.
+// ownership, the growth of structs, and what other threads and a program's own floating-point state may see and do. No lock is
+// held while a callback runs.
 #ifndef MF_API_API_H
 #define MF_API_API_H
 
@@ -9,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "api/stream.h"
+#include "base/float_state.h"
 #include "engine/engine.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -22,15 +24,22 @@ struct minfer_model {
     mf_error chat_error;     // why it can't be used, for who asks for it
     mf_token_array ends;     // tokens that end a text
     atomic_int users;        // the opener and the engines
-    pthread_mutex_t turn;    // held by whoever uses the devices: their threads and working memory are the model's
+    pid_t process;           // that opened it and has its threads
 };
 
 struct minfer_engine {
     minfer_model *model;
     mf_engine *engine;
     minfer_sequence **sequences; // [max_sequences], NULL where free
+    mf_engine_memory memory;
     int32_t max_sequences, n_sequences;
-    bool stepping; // inside a step, so inside its callbacks
+    bool stepping;       // inside a step, so inside its callbacks
+    bool free_after;     // freed inside a step
+    mf_float_state host; // of the thread that steps, for callbacks
+    // What other threads may ask for, as of the last call that changed it.
+    pthread_mutex_t published_lock;
+    mf_kv_stats published;
+    bool published_idle;
 };
 
 struct minfer_sequence {
@@ -45,6 +54,10 @@ struct minfer_sequence {
     mf_stream stream;            // its output is the last event's text
     minfer_error error;
     bool failed;
+    bool free_after; // freed inside a step
+    // What other threads may ask for, as of the last call that changed it.
+    atomic_int n_evaluated, n_cached;
+    atomic_bool idle;
 };
 
 // ---- result.c
@@ -73,6 +86,9 @@ bool mf_api_file_sampling(const mf_gguf *file, minfer_sampling *own, mf_error *e
 
 // ---- model.c
 
+// Refuses a forked child: it has none of the model's threads.
+bool mf_api_check_process(const minfer_model *model, mf_error *err);
+
 // One user more or less; the last one frees the model.
 void mf_api_model_hold(minfer_model *model);
 void mf_api_model_drop(minfer_model *model);
@@ -84,9 +100,17 @@ bool mf_api_encode(const minfer_model *model, const char *text, size_t len, unsi
 bool mf_api_encode_chat(const minfer_model *model, const minfer_message *messages, size_t n, bool open_answer,
                         mf_token_array *ids, mf_error *err);
 
+// ---- engine.c
+
+// Lets other threads see an engine and its sequences as they are.
+void mf_api_publish(minfer_engine *engine);
+
 // ---- sequence.c
 
-// Refuses a sequence that can't be changed: NULL, failed, or inside a step.
+// Refuses a sequence that can't be changed: NULL, failed, inside a step, or in a forked child.
 bool mf_api_check_open(const minfer_sequence *s, mf_error *err);
+
+// The same of one sequence.
+void mf_api_publish_sequence(minfer_sequence *s);
 
 #endif

@@ -43,18 +43,22 @@ static bool fit(const minfer_model *m, mf_engine_params *p, mf_error *err) {
 static minfer_engine *make(minfer_model *m, const minfer_engine_options *options, mf_error *err) {
     minfer_engine_options o;
     mf_engine_params p;
-    if (!mf_api_need(m, "the model", err) || !mf_api_engine_options(options, &o, err) || !engine_params(m, &o, &p, err))
+    if (!mf_api_need(m, "the model", err) || !mf_api_check_process(m, err) || !mf_api_engine_options(options, &o, err) ||
+        !engine_params(m, &o, &p, err))
         return NULL;
     minfer_engine *e = mf_alloc(1, sizeof *e);
     if (!e) return mf_fail_memory(err, sizeof *e, "the engine"), NULL;
     *e = (minfer_engine){.model = m, .max_sequences = o.max_sequences};
+    if (pthread_mutex_init(&e->published_lock, NULL) != 0) {
+        free(e);
+        return mf_fail_memory(err, sizeof *e, "the engine"), NULL;
+    }
     mf_api_model_hold(m);
-    pthread_mutex_lock(&m->turn);
     if (fit(m, &p, err)) e->engine = mf_engine_new(m->model, &m->devices, &p, err); // both refuse numbers out of range
-    pthread_mutex_unlock(&m->turn);
     if (e->engine) {
+        e->memory = mf_engine_memory_of(e->engine);
         e->sequences = mf_alloc((size_t)o.max_sequences, sizeof(minfer_sequence *));
-        if (e->sequences) return e;
+        if (e->sequences) return mf_api_publish(e), e;
         mf_fail_memory(err, (size_t)o.max_sequences * sizeof(minfer_sequence *), "the engine");
     }
     minfer_engine_free(e);
@@ -62,6 +66,7 @@ static minfer_engine *make(minfer_model *m, const minfer_engine_options *options
 }
 
 minfer_engine *minfer_engine_new(minfer_model *model, const minfer_engine_options *options, minfer_error *error) {
+    MF_FLOAT_SCOPE();
     mf_error err = {0};
     minfer_engine *e = make(model, options, &err);
     if (!e) mf_api_refuse(error, &err);
@@ -70,22 +75,48 @@ minfer_engine *minfer_engine_new(minfer_model *model, const minfer_engine_option
 
 void minfer_engine_free(minfer_engine *e) {
     if (!e) return;
+    if (e->stepping) {
+        e->free_after = true;
+        return;
+    }
     for (int32_t i = 0; i < e->max_sequences && e->sequences; i++) minfer_sequence_free(e->sequences[i]);
-    pthread_mutex_lock(&e->model->turn);
     mf_engine_free(e->engine);
-    pthread_mutex_unlock(&e->model->turn);
     mf_api_model_drop(e->model);
+    pthread_mutex_destroy(&e->published_lock);
     free(e->sequences);
     free(e);
 }
 
-void minfer_engine_get_stats(const minfer_engine *e, minfer_engine_stats *stats, size_t size) {
-    mf_engine_memory memory = mf_engine_memory_of(e->engine);
+// ---- What other threads may ask for
+
+void mf_api_publish(minfer_engine *e) {
     mf_kv_stats kv = mf_engine_kv_stats(e->engine);
+    bool idle = mf_engine_idle(e->engine);
+    for (int32_t i = 0; i < e->max_sequences; i++)
+        if (e->sequences[i]) mf_api_publish_sequence(e->sequences[i]);
+    pthread_mutex_lock(&e->published_lock);
+    e->published = kv;
+    e->published_idle = idle;
+    pthread_mutex_unlock(&e->published_lock);
+}
+
+// The lock is no part of what callers see of an engine.
+static mf_kv_stats published(const minfer_engine *engine, bool *idle) {
+    minfer_engine *e = (minfer_engine *)(uintptr_t)engine;
+    pthread_mutex_lock(&e->published_lock);
+    mf_kv_stats kv = e->published;
+    *idle = e->published_idle;
+    pthread_mutex_unlock(&e->published_lock);
+    return kv;
+}
+
+void minfer_engine_get_stats(const minfer_engine *e, minfer_engine_stats *stats, size_t size) {
+    bool idle;
+    mf_kv_stats kv = published(e, &idle);
     minfer_engine_stats own = {.size = size,
                                .weight_bytes = e->model->model->weight_bytes,
-                               .kv_bytes = memory.kv,
-                               .activation_bytes = memory.activations,
+                               .kv_bytes = e->memory.kv,
+                               .activation_bytes = e->memory.activations,
                                .kv_copies = kv.copies,
                                .kv_hit_cells = kv.hit_cells,
                                .kv_blocks_total = kv.blocks_total,
@@ -96,7 +127,11 @@ void minfer_engine_get_stats(const minfer_engine *e, minfer_engine_stats *stats,
     memcpy(stats, &own, size < sizeof own ? size : sizeof own);
 }
 
-bool minfer_idle(const minfer_engine *e) { return mf_engine_idle(e->engine); }
+bool minfer_idle(const minfer_engine *e) {
+    bool idle;
+    published(e, &idle);
+    return idle;
+}
 
 // ---- The step
 
@@ -154,6 +189,36 @@ static minfer_event event_of(minfer_sequence *s, const mf_event *in) {
     return out;
 }
 
+// What was freed by callbacks of the step goes now. False: the engine itself did.
+static bool free_marked(minfer_engine *e, mf_error *err) {
+    if (e->free_after) {
+        minfer_engine_free(e);
+        return mf_fail(err, MF_ERR_CANCELLED, "the engine was freed inside its step");
+    }
+    for (int32_t i = 0; i < e->max_sequences; i++)
+        if (e->sequences[i] && e->sequences[i]->free_after) minfer_sequence_free(e->sequences[i]);
+    return true;
+}
+
+static bool take_step(minfer_engine *e, minfer_event *events, size_t *n, mf_error *err) {
+    const mf_event *list;
+    size_t count = 0;
+    int32_t hint = 0;
+    e->host = mf_float_enter();
+    e->stepping = true;
+    bool ok = mf_engine_step(e->engine, &list, &count, err);
+    e->stepping = false;
+    for (size_t i = 0; i < count && !e->free_after; i++) {
+        minfer_sequence *s = owner_of(e, list[i].seq, &hint);
+        if (!s->free_after) events[(*n)++] = event_of(s, &list[i]);
+    }
+    mf_float_state host = e->host;
+    bool alive = free_marked(e, err);
+    if (alive) mf_api_publish(e);
+    mf_float_leave(&host);
+    return ok && alive;
+}
+
 static bool step(minfer_engine *e, minfer_event *events, size_t cap, size_t *n, mf_error *err) {
     if (!mf_api_need(n, "the place for the number of events", err)) return false;
     *n = 0;
@@ -163,19 +228,12 @@ static bool step(minfer_engine *e, minfer_event *events, size_t cap, size_t *n, 
         return mf_fail(err, (mf_code)MINFER_ERROR_SPACE, "there is room for %zu events, and %d sequences can have one", cap,
                        e->n_sequences);
     if (cap > 0 && !mf_api_need(events, "the list of events", err)) return false;
-    const mf_event *list;
-    size_t count = 0;
-    pthread_mutex_lock(&e->model->turn);
-    e->stepping = true;
-    bool ok = mf_engine_step(e->engine, &list, &count, err);
-    e->stepping = false;
-    pthread_mutex_unlock(&e->model->turn);
-    int32_t hint = 0;
-    for (size_t i = 0; i < count; i++) events[(*n)++] = event_of(owner_of(e, list[i].seq, &hint), &list[i]);
-    return ok;
+    return mf_api_check_process(e->model, err) && take_step(e, events, n, err);
 }
 
 bool minfer_step(minfer_engine *engine, minfer_event *events, size_t cap, size_t *n, minfer_error *error) {
     mf_error err = {0};
     return step(engine, events, cap, n, &err) || mf_api_refuse(error, &err);
 }
+
+void minfer_interrupt(minfer_engine *e) { mf_engine_interrupt(e->engine); }

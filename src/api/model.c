@@ -1,6 +1,7 @@
 // Models: the file, its tokenizer, the devices and the prepared weights behind one handle.
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/api.h"
 #include "backend/backends.h"
@@ -13,8 +14,14 @@ static void free_model(minfer_model *m) {
     mf_device_list_close(&m->devices);
     mf_gguf_close(m->file);
     free(m->ends.data);
-    pthread_mutex_destroy(&m->turn);
     free(m);
+}
+
+bool mf_api_check_process(const minfer_model *m, mf_error *err) {
+    return m->process == getpid() ||
+           mf_fail(err, MF_ERR_UNSUPPORTED,
+                   "process %ld opened the model; a forked child (%ld) has none of its threads and must open it itself",
+                   (long)m->process, (long)getpid());
 }
 
 void mf_api_model_hold(minfer_model *m) { atomic_fetch_add(&m->users, 1); }
@@ -57,34 +64,49 @@ static bool open_file(minfer_model *m, const char *path, const minfer_model_opti
     return ok || mf_fail_prefix(err, "%.200s", path);
 }
 
-static bool prepare(minfer_model *m, const minfer_model_options *o, mf_error *err) {
+// The caller's progress function, which runs in the caller's floating-point state.
+typedef struct progress {
+    minfer_progress_fn *fn;
+    void *arg;
+    mf_float_state *host;
+} progress;
+
+static bool report(void *arg, double fraction) {
+    progress *p = arg;
+    mf_float_leave(p->host);
+    bool go_on = p->fn(p->arg, fraction);
+    *p->host = mf_float_enter();
+    return go_on;
+}
+
+static bool prepare(minfer_model *m, const minfer_model_options *o, mf_float_state *host, mf_error *err) {
     size_t n;
     const mf_device_entry *known = mf_backends(&n);
+    progress p = {o->progress, o->progress_arg, host};
     mf_device_options options = {.n_threads = o->n_threads, .cpu_row = o->cpu};
     if (o->n_threads < 0)
         return mf_fail(err, MF_ERR_ARGUMENT, "the number of threads is %d; it must be 0 or more", o->n_threads);
     return mf_device_list_open(&m->devices, known, n, o->backends, &options, err) &&
-           mf_model_prepare(m->model, m->devices.device[0], o->progress, o->progress_arg, err);
+           mf_model_prepare(m->model, m->devices.device[0], o->progress ? report : NULL, &p, err);
 }
 
-static minfer_model *open_model(const char *path, const minfer_model_options *options, mf_error *err) {
+static minfer_model *open_model(const char *path, const minfer_model_options *options, mf_float_state *host, mf_error *err) {
     minfer_model_options o;
     if (!mf_api_need(path, "the path", err) || !mf_api_model_options(options, &o, err)) return NULL;
     minfer_model *m = mf_alloc(1, sizeof *m);
     if (!m) return mf_fail_memory(err, sizeof *m, "the model"), NULL;
-    if (pthread_mutex_init(&m->turn, NULL) != 0) {
-        free(m);
-        return mf_fail_memory(err, sizeof m->turn, "the model"), NULL;
-    }
+    m->process = getpid();
     atomic_init(&m->users, 1);
-    if (open_file(m, path, &o, err) && prepare(m, &o, err)) return m;
+    if (open_file(m, path, &o, err) && prepare(m, &o, host, err)) return m;
     free_model(m);
     return NULL;
 }
 
 minfer_model *minfer_model_open(const char *path, const minfer_model_options *options, minfer_error *error) {
     mf_error err = {0};
-    minfer_model *m = open_model(path, options, &err);
+    mf_float_state host = mf_float_enter();
+    minfer_model *m = open_model(path, options, &host, &err);
+    mf_float_leave(&host);
     if (!m) mf_api_refuse(error, &err);
     return m;
 }

@@ -93,6 +93,7 @@ bool mf_api_file_sampling(const mf_gguf *file, minfer_sampling *own, mf_error *e
 }
 
 bool minfer_model_sampling(const minfer_model *model, minfer_sampling *sampling, size_t size, minfer_error *error) {
+    MF_FLOAT_SCOPE();
     mf_error err = {0};
     minfer_sampling own = sampling_defaults();
     bool ok = mf_api_need(sampling, "the sampling", &err) && mf_api_need(model, "the model", &err);

@@ -106,7 +106,11 @@ static bool copy_stop_texts(minfer_sequence *s, const minfer_sequence_options *o
 static void on_logits(void *arg, mf_sequence *sequence, int32_t position, const float *logits, int32_t n_vocab) {
     (void)sequence;
     minfer_sequence *s = arg;
+    if (s->free_after) return;
+    mf_api_publish_sequence(s);
+    mf_float_leave(&s->owner->host);
     s->on_logits(s->arg, s, position, logits, n_vocab);
+    s->owner->host = mf_float_enter();
 }
 
 static bool start(minfer_sequence *s, const minfer_sequence_options *o, mf_error *err) {
@@ -138,7 +142,9 @@ static void free_own(minfer_sequence *s) {
 
 static minfer_sequence *make(minfer_engine *e, const minfer_sequence_options *options, mf_error *err) {
     minfer_sequence_options o;
-    if (!mf_api_need(e, "the engine", err) || !mf_api_sequence_options(options, &o, err)) return NULL;
+    if (!mf_api_need(e, "the engine", err) || !mf_api_check_process(e->model, err) ||
+        !mf_api_sequence_options(options, &o, err))
+        return NULL;
     if (e->stepping) return mf_fail(err, MF_ERR_ARGUMENT, "a sequence was asked for inside a step"), NULL;
     if (o.max_tokens < -1 || o.max_tokens == 0)
         return mf_fail(err, MF_ERR_ARGUMENT, "max_tokens is %d; it must be -1, or 1 and more", o.max_tokens), NULL;
@@ -156,10 +162,12 @@ static minfer_sequence *make(minfer_engine *e, const minfer_sequence_options *op
     mf_stream_init(&s->stream, e->model->tokenizer, (const char *const *)s->stop_texts.data, s->stop_texts.len);
     e->sequences[slot] = s;
     e->n_sequences++;
+    mf_api_publish(e);
     return s;
 }
 
 minfer_sequence *minfer_sequence_new(minfer_engine *engine, const minfer_sequence_options *options, minfer_error *error) {
+    MF_FLOAT_SCOPE();
     mf_error err = {0};
     minfer_sequence *s = make(engine, options, &err);
     if (!s) mf_api_refuse(error, &err);
@@ -168,15 +176,29 @@ minfer_sequence *minfer_sequence_new(minfer_engine *engine, const minfer_sequenc
 
 void minfer_sequence_free(minfer_sequence *s) {
     if (!s) return;
+    minfer_engine *e = s->owner;
+    if (e->stepping) { // the step holds on to it
+        mf_sequence_stop(s->sequence);
+        s->free_after = true;
+        return;
+    }
     minfer_session_close(s);
     mf_sequence_free(s->sequence);
-    s->owner->sequences[s->slot] = NULL;
-    s->owner->n_sequences--;
+    e->sequences[s->slot] = NULL;
+    e->n_sequences--;
     free_own(s);
+    mf_api_publish(e);
+}
+
+void mf_api_publish_sequence(minfer_sequence *s) {
+    atomic_store(&s->n_evaluated, mf_sequence_n_evaluated(s->sequence));
+    atomic_store(&s->n_cached, mf_sequence_n_cached(s->sequence));
+    atomic_store(&s->idle, mf_sequence_idle(s->sequence));
 }
 
 bool mf_api_check_open(const minfer_sequence *s, mf_error *err) {
     if (!mf_api_need(s, "the sequence", err)) return false;
+    if (!mf_api_check_process(s->owner->model, err)) return false;
     if (s->owner->stepping) return mf_fail(err, MF_ERR_ARGUMENT, "a sequence was to be changed inside a step");
     return !s->failed || mf_fail(err, MF_ERR_ARGUMENT, "the sequence ended with an error: %.300s", s->error.text);
 }
@@ -186,20 +208,23 @@ static bool append(minfer_sequence *s, const int32_t *ids, size_t n, mf_error *e
     if (n == 0) return true;
     if (!mf_api_need(ids, "the list of ids", err)) return false;
     int32_t before = mf_sequence_n_tokens(s->sequence);
-    if (!mf_sequence_append(s->sequence, ids, n, err)) {
+    bool ok = mf_sequence_append(s->sequence, ids, n, err);
+    if (ok)
+        mf_stream_restart(&s->stream);
+    else
         mf_sequence_truncate(s->sequence, before); // the prefix cache may have failed behind the append
-        return false;
-    }
-    mf_stream_restart(&s->stream);
-    return true;
+    mf_api_publish(s->owner);
+    return ok;
 }
 
 bool minfer_append(minfer_sequence *sequence, const int32_t *ids, size_t n, minfer_error *error) {
+    MF_FLOAT_SCOPE();
     mf_error err = {0};
     return append(sequence, ids, n, &err) || mf_api_refuse(error, &err);
 }
 
 bool minfer_append_text(minfer_sequence *s, const char *text, size_t len, unsigned flags, minfer_error *error) {
+    MF_FLOAT_SCOPE();
     mf_error err = {0};
     mf_token_array ids = {0};
     bool ok = mf_api_check_open(s, &err) && mf_api_encode(s->owner->model, text, len, flags, &ids, &err) &&
@@ -208,11 +233,21 @@ bool minfer_append_text(minfer_sequence *s, const char *text, size_t len, unsign
     return ok || mf_api_refuse(error, &err);
 }
 
+// A template writes conversations from their beginning: what stands in the sequence is not among the messages.
+static bool check_begins(const minfer_sequence *s, mf_error *err) {
+    int32_t n = mf_sequence_n_tokens(s->sequence);
+    return n == 0 || mf_fail(err, MF_ERR_ARGUMENT,
+                             "minfer_append_chat begins a conversation, and the sequence has %d tokens: further turns are a "
+                             "minfer_conversation's",
+                             n);
+}
+
 bool minfer_append_chat(minfer_sequence *s, const minfer_message *messages, size_t n_messages, bool open_answer,
                         minfer_error *error) {
+    MF_FLOAT_SCOPE();
     mf_error err = {0};
     mf_token_array ids = {0};
-    bool ok = mf_api_check_open(s, &err) &&
+    bool ok = mf_api_check_open(s, &err) && check_begins(s, &err) &&
               mf_api_encode_chat(s->owner->model, messages, n_messages, open_answer, &ids, &err) &&
               append(s, ids.data, ids.len, &err);
     free(ids.data);
@@ -225,30 +260,52 @@ static bool truncate_at(minfer_sequence *s, int32_t n, mf_error *err) {
     if (n >= mf_sequence_n_tokens(s->sequence)) return true;
     mf_sequence_truncate(s->sequence, n);
     mf_stream_restart(&s->stream);
+    mf_api_publish(s->owner);
     return true;
 }
 
 bool minfer_truncate(minfer_sequence *sequence, int32_t n, minfer_error *error) {
+    MF_FLOAT_SCOPE();
     mf_error err = {0};
     return truncate_at(sequence, n, &err) || mf_api_refuse(error, &err);
 }
 
 bool minfer_shift(minfer_sequence *s, int32_t n_keep, int32_t n_discard, minfer_error *error) {
+    MF_FLOAT_SCOPE();
     mf_error err = {0};
     bool ok = mf_api_check_open(s, &err) && mf_sequence_shift(s->sequence, n_keep, n_discard, &err);
+    if (ok) mf_api_publish(s->owner);
     return ok || mf_api_refuse(error, &err);
 }
 
-void minfer_stop(minfer_sequence *sequence) { mf_sequence_stop(sequence->sequence); }
+void minfer_stop(minfer_sequence *s) {
+    mf_sequence_stop(s->sequence);
+    mf_api_publish(s->owner);
+}
+
+static bool resume(minfer_sequence *s, mf_error *err) {
+    if (!mf_api_check_open(s, err)) return false;
+    if (s->stream.stopped_by)
+        return mf_fail(err, MF_ERR_ARGUMENT, "the answer has ended at the stop text '%.200s'", s->stream.stopped_by);
+    return mf_sequence_resume(s->sequence, err);
+}
+
+bool minfer_resume(minfer_sequence *s, minfer_error *error) {
+    MF_FLOAT_SCOPE();
+    mf_error err = {0};
+    if (!resume(s, &err)) return mf_api_refuse(error, &err);
+    mf_api_publish(s->owner);
+    return true;
+}
 
 const int32_t *minfer_sequence_tokens(const minfer_sequence *sequence, size_t *n) {
     if (n) *n = (size_t)mf_sequence_n_tokens(sequence->sequence);
     return mf_sequence_tokens(sequence->sequence);
 }
 
-int32_t minfer_sequence_n_evaluated(const minfer_sequence *s) { return mf_sequence_n_evaluated(s->sequence); }
-int32_t minfer_sequence_n_cached(const minfer_sequence *s) { return mf_sequence_n_cached(s->sequence); }
-bool minfer_sequence_idle(const minfer_sequence *s) { return mf_sequence_idle(s->sequence); }
+int32_t minfer_sequence_n_evaluated(const minfer_sequence *s) { return atomic_load(&s->n_evaluated); }
+int32_t minfer_sequence_n_cached(const minfer_sequence *s) { return atomic_load(&s->n_cached); }
+bool minfer_sequence_idle(const minfer_sequence *s) { return atomic_load(&s->idle); }
 void *minfer_sequence_arg(const minfer_sequence *s) { return s->arg; }
 minfer_engine *minfer_sequence_engine(const minfer_sequence *s) { return s->owner; }
 const char *minfer_sequence_stop_text(const minfer_sequence *s) { return s->stream.stopped_by; }

@@ -27,6 +27,7 @@ bool mf_api_encode(const minfer_model *model, const char *text, size_t len, unsi
 
 bool minfer_encode(const minfer_model *model, const char *text, size_t len, unsigned flags, int32_t *out, size_t cap,
                    size_t *n, minfer_error *error) {
+    MF_FLOAT_SCOPE();
     mf_error err = {0};
     mf_token_array ids = {0};
     bool ok = mf_api_encode(model, text, len, flags, &ids, &err) && mf_api_ids(&ids, out, cap, n, &err);
@@ -69,6 +70,7 @@ bool mf_api_encode_chat(const minfer_model *model, const minfer_message *message
 
 bool minfer_encode_chat(const minfer_model *model, const minfer_message *messages, size_t n_messages, bool open_answer,
                         int32_t *out, size_t cap, size_t *n, minfer_error *error) {
+    MF_FLOAT_SCOPE();
     mf_error err = {0};
     mf_token_array ids = {0};
     bool ok =

@@ -1,6 +1,7 @@
 #include "base/pool.h"
 
 #include "base/cpu_linux.h"
+#include "base/float_state.h"
 #include "base/mem.h"
 
 #include <pthread.h>
@@ -8,10 +9,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
+#include <unistd.h>
 
 enum {
     LINE = 128,          // bytes that two processors must not both write: a cache line and the one fetched with it
@@ -41,6 +39,7 @@ typedef struct worker {
 
 struct mf_pool {
     int size, spins, started;
+    pid_t process;   // whose threads the workers are
     worker *workers; // 1 .. size-1
     void (*fn)(void *arg, int worker);
     void *arg;
@@ -53,37 +52,6 @@ static inline void pause_briefly(void) {
     _mm_pause();
 #elif defined(__aarch64__)
     __asm__ volatile("isb" ::: "memory"); // yield takes no time on most cores
-#endif
-}
-
-typedef struct float_state {
-#if defined(__x86_64__)
-    unsigned word;
-#else
-    uint64_t word;
-#endif
-} float_state;
-
-// Sets the floating-point state of docs/arithmetic.md and returns the one before.
-static float_state enter_float_state(void) {
-    float_state old = {0};
-#if defined(__x86_64__)
-    old.word = _mm_getcsr();
-    _mm_setcsr(0x1F80);
-#elif defined(__aarch64__)
-    __asm__ volatile("mrs %0, fpcr" : "=r"(old.word));
-    __asm__ volatile("msr fpcr, %0" ::"r"((uint64_t)0) : "memory");
-#endif
-    return old;
-}
-
-static void leave_float_state(float_state old) {
-#if defined(__x86_64__)
-    _mm_setcsr(old.word);
-#elif defined(__aarch64__)
-    __asm__ volatile("msr fpcr, %0" ::"r"(old.word) : "memory");
-#else
-    (void)old;
 #endif
 }
 
@@ -129,9 +97,9 @@ static void *work(void *arg) {
     for (unsigned seen = 0;; seen++) {
         gate_wait(&pool->work, seen, pool->spins);
         if (pool->stop) return NULL;
-        float_state old = enter_float_state();
+        mf_float_state old = mf_float_enter();
         pool->fn(pool->arg, w->index);
-        leave_float_state(old);
+        mf_float_leave(&old);
         if (atomic_fetch_sub_explicit(&pool->done.count, 1, memory_order_acq_rel) == 1) gate_open(&pool->done);
     }
 }
@@ -165,6 +133,7 @@ static mf_pool *make(int n_threads) {
     pool->size = n_threads;
     pool->spins = n_threads <= mf_cpu_parallel() ? SPINS : SPINS_CROWDED;
     pool->started = 1; // the caller
+    pool->process = getpid();
     pool->workers = mf_alloc((size_t)n_threads, sizeof *pool->workers);
     gate *gates[] = {&pool->work, &pool->done, &pool->barrier};
     int n = 0;
@@ -195,15 +164,20 @@ mf_pool *mf_pool_new(int n_threads, mf_error *err) {
 
 void mf_pool_free(mf_pool *pool) {
     if (!pool) return;
-    pool->stop = true;
-    gate_open(&pool->work);
-    for (int i = 1; i < pool->started; i++) pthread_join(pool->workers[i].thread, NULL);
-    gate_destroy(&pool->work);
-    gate_destroy(&pool->done);
-    gate_destroy(&pool->barrier);
+    // A forked child has none of the threads, and its gates wait for them as they were.
+    if (mf_pool_is_of_this_process(pool)) {
+        pool->stop = true;
+        gate_open(&pool->work);
+        for (int i = 1; i < pool->started; i++) pthread_join(pool->workers[i].thread, NULL);
+        gate_destroy(&pool->work);
+        gate_destroy(&pool->done);
+        gate_destroy(&pool->barrier);
+    }
     free(pool->workers);
     free(pool);
 }
+
+bool mf_pool_is_of_this_process(const mf_pool *pool) { return pool->process == getpid(); }
 
 int mf_pool_size(const mf_pool *pool) { return pool->size; }
 
@@ -215,9 +189,9 @@ void mf_pool_run(mf_pool *pool, void (*fn)(void *arg, int worker), void *arg) {
         atomic_store_explicit(&pool->done.count, pool->size - 1, memory_order_relaxed);
         gate_open(&pool->work);
     }
-    float_state old = enter_float_state();
+    mf_float_state old = mf_float_enter();
     fn(arg, 0);
-    leave_float_state(old);
+    mf_float_leave(&old);
     if (pool->size > 1) gate_wait(&pool->done, seen, pool->spins);
 }
 

@@ -10,6 +10,9 @@ typedef struct mf_pool mf_pool;
 mf_pool *mf_pool_new(int n_threads, mf_error *err);
 void mf_pool_free(mf_pool *pool); // NULL is fine
 
+// False in a forked child, which has the pool but none of its threads: there it can only be freed.
+bool mf_pool_is_of_this_process(const mf_pool *pool);
+
 int mf_pool_size(const mf_pool *pool);
 
 // Runs fn(arg, worker) on every worker (0 .. size-1) and returns when all have returned. Not reentrant; one caller at a time.

@@ -57,12 +57,13 @@ typedef struct mf_device_class {
     void (*weight_release)(mf_device *device, mf_weight *weight);
 
     // Bytes of working memory the device keeps for steps of this program, and the reservation itself (before the first run; a
-    // larger one replaces a smaller, and programs share it).
+    // larger one replaces a smaller, and programs share it). Any thread may call this and run: they take turns.
     size_t (*scratch_bytes)(const mf_device *device, const mf_program *program);
     bool (*reserve)(mf_device *device, size_t bytes, mf_error *err);
 
     // Runs nodes [first, first + count). Allocates nothing. A row that turns non-finite is reported in step->row_error, not as
-    // a failure; false with err is a broken invariant, with the values.
+    // a failure; false with err is an interrupt (values and cells of the step are then what came of it), or a broken invariant, with
+    // the values.
     bool (*run)(mf_device *device, const mf_program *program, int32_t first, int32_t count, const mf_step *step,
                 mf_error *err);
 

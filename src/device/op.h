@@ -3,6 +3,8 @@
 #ifndef MF_DEVICE_OP_H
 #define MF_DEVICE_OP_H
 
+#include <stdatomic.h>
+
 #include "base/error.h"
 #include "quant/types.h"
 
@@ -144,6 +146,7 @@ typedef struct mf_step {
     const int32_t *const *table; // [sequences] block numbers
     const mf_kv_view *kv;
     int32_t *row_error; // [n_rows] kernels store node number + 1 where a row's activation is not finite; else untouched (0)
+    const atomic_bool *interrupt; // once it is true, which it stays, the run may give up (MF_ERR_CANCELLED); NULL: never
 } mf_step;
 
 // What a device runs: a compiled graph. storage[v] is the address of value v's storage (of roots; others go through their root).

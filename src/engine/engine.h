@@ -84,12 +84,19 @@ mf_sampler *mf_sequence_sampler(mf_sequence *seq);
 // the tokens that are left would give. The sampler's history keeps what it saw. Refused: a range that is not evaluated, a full cache.
 bool mf_sequence_shift(mf_sequence *seq, int32_t n_keep, int32_t n_discard, mf_error *err);
 
-// Ends a sequence's generation: no more events come until something is appended.
+// Ends a sequence's generation: no more events come until something is appended, or it is resumed.
 void mf_sequence_stop(mf_sequence *seq);
+
+// Goes on with an answer that was stopped, cut by mf_sequence_truncate or loaded from a session: max_tokens counts from its beginning.
+// Where the last token is evaluated it is evaluated again, for its logits. Nothing changes for a sequence that is not idle. Refused:
+// a sequence without tokens, an answer that has ended by itself (a stop token, max_tokens, a full context), without a sampler
+// one of which all is evaluated.
+bool mf_sequence_resume(mf_sequence *seq, mf_error *err);
 
 int32_t mf_sequence_n_ctx(const mf_sequence *seq);       // the most tokens it can have
 int32_t mf_sequence_n_tokens(const mf_sequence *seq);    // appended and generated
 int32_t mf_sequence_n_evaluated(const mf_sequence *seq); // in the cache
+int32_t mf_sequence_n_generated(const mf_sequence *seq); // of the answer: its last tokens
 int32_t mf_sequence_n_cached(const mf_sequence *seq);    // tokens that were found in the prefix cache and not evaluated
 const int32_t *mf_sequence_tokens(const mf_sequence *seq);
 bool mf_sequence_idle(const mf_sequence *seq); // nothing to evaluate
@@ -118,5 +125,9 @@ typedef struct mf_event {
 // (mf_engine_idle tells). False with err: the step failed; the sequences that took part have ended with that error.
 bool mf_engine_step(mf_engine *engine, const mf_event **events, size_t *n_events, mf_error *err);
 bool mf_engine_idle(const mf_engine *engine);
+
+// Makes the step that runs, or the next one where none does, return false with MF_ERR_CANCELLED within a few milliseconds. Nothing
+// is lost: the rows of that step are evaluated by the next. Any thread may call it, and a signal's handler.
+void mf_engine_interrupt(mf_engine *engine);
 
 #endif

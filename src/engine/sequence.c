@@ -96,6 +96,7 @@ void mf_sequence_truncate(mf_sequence *s, int32_t n) {
     s->tokens.len = (size_t)n;
     if (s->n_evaluated > n) s->n_evaluated = n;
     if (s->n_prompt > n) s->n_prompt = n;
+    s->n_generated = smaller(s->n_generated, n - s->n_prompt);
     mf_kv_truncate(s->engine->kv, &s->table, s->n_evaluated);
     changed_from(s, n);
     s->active = false;
@@ -125,9 +126,45 @@ bool mf_sequence_shift(mf_sequence *s, int32_t n_keep, int32_t n_discard, mf_err
 
 void mf_sequence_stop(mf_sequence *s) { s->active = false; }
 
+bool mf_sequence_is_stop(const mf_sequence *s, int32_t token) {
+    for (size_t i = 0; i < s->params.n_stop; i++)
+        if (s->params.stop[i] == token) return true;
+    return false;
+}
+
+// Whether an answer can still grow.
+static bool check_open(const mf_sequence *s, mf_error *err) {
+    size_t n = s->tokens.len;
+    if (s->n_generated > 0 && mf_sequence_is_stop(s, s->tokens.data[n - 1]))
+        return mf_fail(err, MF_ERR_ARGUMENT, "the answer has ended with token %d", s->tokens.data[n - 1]);
+    if (s->params.max_tokens >= 0 && s->n_generated >= s->params.max_tokens)
+        return mf_fail(err, MF_ERR_LIMIT, "the answer has all of its %d tokens", s->params.max_tokens);
+    return n <= (size_t)s->engine->seq_cells ||
+           mf_fail(err, MF_ERR_LIMIT, "the answer has filled the context of %d tokens", s->engine->seq_cells);
+}
+
+bool mf_sequence_resume(mf_sequence *s, mf_error *err) {
+    int32_t n = (int32_t)s->tokens.len;
+    if (s->failed) return mf_fail(err, MF_ERR_ARGUMENT, "the sequence has failed");
+    if (s->active) return true;
+    if (n == 0 || (!s->sampler && s->n_evaluated == n))
+        return mf_fail(err, MF_ERR_ARGUMENT, "there is nothing to resume: %d of %d tokens are evaluated", s->n_evaluated, n);
+    if (s->sampler && !check_open(s, err)) return false;
+    if (s->n_evaluated == n) {
+        s->n_evaluated = n - 1;
+        mf_kv_truncate(s->engine->kv, &s->table, n - 1);
+        s->saved_cells = smaller(s->saved_cells, n - 1);
+    }
+    s->active = true;
+    return true;
+}
+
 int32_t mf_sequence_n_ctx(const mf_sequence *s) { return s->engine->seq_cells; }
 int32_t mf_sequence_n_tokens(const mf_sequence *s) { return (int32_t)s->tokens.len; }
 int32_t mf_sequence_n_evaluated(const mf_sequence *s) { return s->n_evaluated; }
+int32_t mf_sequence_n_generated(const mf_sequence *s) {
+    return smaller(s->n_generated, (int32_t)s->tokens.len - s->n_prompt);
+}
 int32_t mf_sequence_n_cached(const mf_sequence *s) { return s->n_cached; }
 const int32_t *mf_sequence_tokens(const mf_sequence *s) { return s->tokens.data; }
 bool mf_sequence_idle(const mf_sequence *s) { return !s->active; }

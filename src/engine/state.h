@@ -46,6 +46,7 @@ struct mf_engine {
     mf_batch batch;
     mf_event *events; // [max_seqs]
     size_t n_events;
+    atomic_bool interrupt; // set by any thread, taken by a step
 };
 
 // batch.c
@@ -54,6 +55,7 @@ void mf_batch_free(mf_batch *b);
 // Picks the rows of the next step and takes their cells. A sequence for which no cell is left ends with an event.
 void mf_batch_pick(mf_engine *e);
 
+bool mf_sequence_is_stop(const mf_sequence *seq, int32_t token); // one of params.stop
 void mf_sequence_end(mf_sequence *seq, int32_t token, mf_finish finish, const mf_error *why);
 
 #endif

@@ -1,12 +1,6 @@
 // The one step: pick rows, run the graph, hand out logits, sample.
 #include "engine/state.h"
 
-static bool is_stop(const mf_sequence *s, int32_t token) {
-    for (size_t i = 0; i < s->params.n_stop; i++)
-        if (s->params.stop[i] == token) return true;
-    return false;
-}
-
 // Takes a token out of the logits of a sequence's last row.
 static void generate(mf_sequence *s, const float *logits) {
     int32_t token;
@@ -17,7 +11,7 @@ static void generate(mf_sequence *s, const float *logits) {
     }
     mf_sampler_accept(s->sampler, token);
     s->n_generated++;
-    bool stop = is_stop(s, token);
+    bool stop = mf_sequence_is_stop(s, token);
     bool full = (int32_t)s->tokens.len >= s->engine->seq_cells,
          enough = s->params.max_tokens >= 0 && s->n_generated >= s->params.max_tokens;
     s->tokens.data[s->tokens.len++] = token; // there is room for one token more than there are cells
@@ -52,35 +46,49 @@ static void finish_sequence(mf_engine *e, int32_t number) {
     for (int32_t o = b->first_out[number]; o < b->first_out[number] + b->outs[number]; o++)
         if (s->params.on_logits)
             s->params.on_logits(s->params.arg, s, b->pos[b->out_row[o]], logits + o * n_vocab, (int32_t)n_vocab);
-    if (s->n_evaluated < (int32_t)s->tokens.len) return; // more of the prompt is to come
+    bool stopped = !s->active;                                      // by on_logits
+    if (stopped || s->n_evaluated < (int32_t)s->tokens.len) return; // more of the prompt is to come
     if (s->sampler)
         generate(s, logits + (int64_t)(b->first_out[number] + b->outs[number] - 1) * n_vocab);
     else
         s->active = false;
 }
 
+// Without results a step ends its sequences, but for an interrupted one: they are as they were before it.
+static void take_back(mf_engine *e, const mf_error *why) {
+    mf_batch *b = &e->batch;
+    for (int32_t i = 0; i < b->n_seqs; i++) {
+        mf_kv_truncate(e->kv, &b->owner[i]->table, b->owner[i]->n_evaluated);
+        if (why->code != MF_ERR_CANCELLED) mf_sequence_end(b->owner[i], -1, MF_FINISH_ERROR, why);
+    }
+}
+
+static bool run_batch(mf_engine *e, mf_error *err) {
+    mf_batch *b = &e->batch;
+    mf_step step = {b->n_rows,    b->n_outs,    b->token,   b->pos,   b->cell,
+                    b->seq,       b->stored,    b->out_row, b->table, mf_kv_view_of(e->kv),
+                    b->row_error, &e->interrupt};
+    mf_error why = {0};
+    if (mf_graph_exec_run(e->exec, &step, &why)) {
+        for (int32_t i = 0; i < b->n_seqs; i++) finish_sequence(e, i);
+        return true;
+    }
+    if (why.code == MF_ERR_CANCELLED) atomic_store(&e->interrupt, false);
+    take_back(e, &why);
+    if (err) *err = why;
+    return false;
+}
+
 bool mf_engine_step(mf_engine *e, const mf_event **events, size_t *n_events, mf_error *err) {
     e->n_events = 0;
-    mf_batch_pick(e);
-    mf_batch *b = &e->batch;
-    bool ok = true;
-    if (b->n_rows > 0) {
-        mf_step step = {b->n_rows,   b->n_outs, b->token,   b->pos,   b->cell,
-                        b->seq,      b->stored, b->out_row, b->table, mf_kv_view_of(e->kv),
-                        b->row_error};
-        mf_error why = {0};
-        ok = mf_graph_exec_run(e->exec, &step, &why);
-        for (int32_t i = 0; i < b->n_seqs; i++) {
-            if (ok) {
-                finish_sequence(e, i);
-                continue;
-            }
-            mf_kv_truncate(e->kv, &b->owner[i]->table, b->owner[i]->n_evaluated);
-            mf_sequence_end(b->owner[i], -1, MF_FINISH_ERROR, &why);
-        }
-        if (!ok && err) *err = why;
+    bool ok = !atomic_exchange(&e->interrupt, false) || mf_fail(err, MF_ERR_CANCELLED, "the step was interrupted");
+    if (ok) {
+        mf_batch_pick(e);
+        ok = e->batch.n_rows == 0 || run_batch(e, err);
     }
     *events = e->events;
     *n_events = e->n_events;
     return ok;
 }
+
+void mf_engine_interrupt(mf_engine *e) { atomic_store(&e->interrupt, true); }

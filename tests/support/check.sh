@@ -38,8 +38,8 @@ step "fuzz, ${FUZZ_SECONDS:-15} s a target"
 sh tests/support/fuzz.sh "${FUZZ_SECONDS:-15}"
 
 step "threads under TSan"
-build build-tsan 'test_base_pool test_base_log test_engine_threads test_api_generate' -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=RelWithDebInfo -DMINFER_SANITIZE=thread
-ctest --test-dir build-tsan --output-on-failure -R '^(base_pool|base_log|engine_threads|api_generate)$'
+build build-tsan 'test_base_pool test_base_log test_engine_threads test_api_generate test_api_host' -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=RelWithDebInfo -DMINFER_SANITIZE=thread
+ctest --test-dir build-tsan --output-on-failure -R '^(base_pool|base_log|engine_threads|api_generate|api_host)$'
 
 # Exit status 77: skipped, the reason is printed.
 emulated() {

@@ -13,6 +13,7 @@ static void cpu_close(mf_device *device) {
     if (!d) return;
     mf_cpu_release(device, d->scratch.memory, d->scratch.bytes);
     mf_pool_free(d->pool);
+    pthread_mutex_destroy(&d->turn);
     free(d);
 }
 
@@ -21,7 +22,10 @@ static mf_device *cpu_open(const mf_device_options *options, mf_error *err) {
     if (!k) return NULL;
     int n = options->n_threads > 0 ? options->n_threads : mf_cpu_default_threads();
     cpu_device *d = mf_alloc(1, sizeof *d);
-    if (!d) return mf_fail_memory(err, sizeof *d, "the CPU device"), NULL;
+    if (!d || pthread_mutex_init(&d->turn, NULL) != 0) {
+        free(d);
+        return mf_fail_memory(err, sizeof *d, "the CPU device"), NULL;
+    }
     d->device.class = &mf_cpu_device_class;
     d->k = k;
     d->pool = mf_pool_new(n, err);

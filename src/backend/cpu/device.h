@@ -2,6 +2,8 @@
 #ifndef MF_BACKEND_CPU_DEVICE_H
 #define MF_BACKEND_CPU_DEVICE_H
 
+#include <pthread.h>
+
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/kernels.h"
 #include "base/pool.h"
@@ -48,6 +50,7 @@ typedef struct cpu_device {
     mf_pool *pool;
     cpu_region *regions; // of matrices
     char description[96];
+    pthread_mutex_t turn; // held by whoever uses the pool and the working memory for steps
     cpu_scratch scratch;
 } cpu_device;
 
@@ -66,6 +69,7 @@ typedef struct cpu_run {
     int32_t n_tiles;
     bool split; // attention's splits are pieces of their own
     int32_t n_splits;
+    bool stopped; // by an interrupt: set by one worker before the others pass a barrier
 } cpu_run;
 
 // support.c

@@ -69,8 +69,8 @@ size_t mf_cpu_scratch_bytes(const mf_device *device, const mf_program *program) 
     return lay_out((const cpu_device *)device, program, &s, 0);
 }
 
-bool mf_cpu_reserve(mf_device *device, size_t bytes, mf_error *err) {
-    cpu_device *d = (cpu_device *)device;
+static bool reserve(cpu_device *d, size_t bytes, mf_error *err) {
+    mf_device *device = &d->device;
     d->scratch.program = NULL; // a program may come to stand where a freed one stood
     if (bytes <= d->scratch.bytes) return true;
     void *memory = mf_cpu_alloc(device, bytes);
@@ -78,6 +78,14 @@ bool mf_cpu_reserve(mf_device *device, size_t bytes, mf_error *err) {
     mf_cpu_release(device, d->scratch.memory, d->scratch.bytes);
     d->scratch = (cpu_scratch){.memory = memory, .bytes = bytes};
     return true;
+}
+
+bool mf_cpu_reserve(mf_device *device, size_t bytes, mf_error *err) {
+    cpu_device *d = (cpu_device *)device;
+    pthread_mutex_lock(&d->turn);
+    bool ok = reserve(d, bytes, err);
+    pthread_mutex_unlock(&d->turn);
+    return ok;
 }
 
 // Piece i of a group: one of a node's.
@@ -88,23 +96,27 @@ static void run_piece(const cpu_run *run, const cpu_group *group, int32_t i, int
     mf_cpu_run_piece(run, &run->program->nodes[node], &tasks[node], i, worker);
 }
 
+static bool interrupted(const cpu_run *run) {
+    return run->step->interrupt && atomic_load_explicit(run->step->interrupt, memory_order_relaxed);
+}
+
 static void run_group(const cpu_run *run, int32_t group, int worker) {
     const cpu_scratch *s = &run->device->scratch;
     const cpu_group *g = &s->groups[group];
     const size_t stride = (size_t)run->program->n_nodes;
-    for (int i, helped = 0;
-         (i = mf_pool_take(run->device->pool, s->counters + group, stride, g->n_pieces, worker, &helped)) >= 0;) {
+    for (int i, helped = 0; !interrupted(run) && (i = mf_pool_take(run->device->pool, s->counters + group, stride,
+                                                                   g->n_pieces, worker, &helped)) >= 0;) {
         run_piece(run, g, i, worker);
     }
 }
 
 // Groups from `first` on that are one worker's business.
 typedef struct alone {
-    const cpu_run *run;
+    cpu_run *run;
     int32_t first, end;
 } alone;
 
-static alone alone_from(const cpu_run *run, int32_t first) {
+static alone alone_from(cpu_run *run, int32_t first) {
     alone a = {run, first, first};
     while (a.end < run->n_groups && run->device->scratch.groups[a.end].alone) a.end++;
     return a;
@@ -112,19 +124,21 @@ static alone alone_from(const cpu_run *run, int32_t first) {
 
 static void run_alone(void *arg, int worker) {
     const alone *a = arg;
-    for (int32_t g = a->first; g < a->end; g++) {
+    // A worker that left pieces undone has seen the interrupt before it came to the barrier, so the last one sees it too.
+    a->run->stopped = interrupted(a->run);
+    for (int32_t g = a->first; g < a->end && !a->run->stopped; g++) {
         const cpu_group *group = &a->run->device->scratch.groups[g];
         for (int32_t i = 0; i < group->n_pieces; i++) run_piece(a->run, group, i, worker);
     }
 }
 
 static void run_worker(void *arg, int worker) {
-    const cpu_run *run = arg;
-    for (int32_t g = 0; g < run->n_groups; g++) {
+    cpu_run *run = arg;
+    for (int32_t g = 0; g < run->n_groups && !run->stopped; g++) {
         alone a = alone_from(run, g);
         g = a.end;
         if (g > 0) mf_pool_barrier(run->device->pool, run_alone, &a, worker);
-        if (g < run->n_groups) run_group(run, g, worker);
+        if (g < run->n_groups && !run->stopped) run_group(run, g, worker);
     }
 }
 
@@ -147,9 +161,8 @@ static bool plan_span(cpu_run *run, int32_t first, int32_t count, mf_error *err)
     return true;
 }
 
-bool mf_cpu_run_span(mf_device *device, const mf_program *program, int32_t first, int32_t count, const mf_step *step,
+static bool run_span(cpu_device *d, const mf_program *program, int32_t first, int32_t count, const mf_step *step,
                      mf_error *err) {
-    cpu_device *d = (cpu_device *)device;
     cpu_scratch *s = &d->scratch;
     if (s->program != program) {
         size_t bytes = lay_out(d, program, s, (uintptr_t)s->memory);
@@ -163,5 +176,14 @@ bool mf_cpu_run_span(mf_device *device, const mf_program *program, int32_t first
     mf_cpu_plan_attention(&run);
     if (!plan_span(&run, first, count, err)) return false;
     mf_pool_run(d->pool, run_worker, &run);
-    return true;
+    return !interrupted(&run) || mf_fail(err, MF_ERR_CANCELLED, "the step was interrupted");
+}
+
+bool mf_cpu_run_span(mf_device *device, const mf_program *program, int32_t first, int32_t count, const mf_step *step,
+                     mf_error *err) {
+    cpu_device *d = (cpu_device *)device;
+    pthread_mutex_lock(&d->turn);
+    bool ok = run_span(d, program, first, count, step, err);
+    pthread_mutex_unlock(&d->turn);
+    return ok;
 }
