@@ -52,7 +52,8 @@ typedef struct mf_device_class {
     // Extra bytes weight_prepare will allocate for a weight (0: it is used where it is mapped).
     size_t (*weight_bytes)(const mf_device *device, const mf_weight *weight);
 
-    // Makes weight->prepared from weight->file. *mapped_in_use tells whether the file's bytes are still read afterwards.
+    // Makes weight->prepared from weight->file. *mapped_in_use tells whether the file's bytes are still read afterwards. Refused, with
+    // its place: a number that is not finite, but in a matrix that is only gathered, whose rows are checked as they are used.
     bool (*weight_prepare)(mf_device *device, mf_weight *weight, bool *mapped_in_use, mf_error *err);
     void (*weight_release)(mf_device *device, mf_weight *weight);
 

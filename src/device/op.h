@@ -145,7 +145,7 @@ typedef struct mf_step {
     const int32_t *out_row; // [n_outs] ascending
     const int32_t *const *table; // [sequences] block numbers
     const mf_kv_view *kv;
-    int32_t *row_error; // [n_rows] kernels store node number + 1 where a row's activation is not finite; else untouched (0)
+    int32_t *row_error; // [n_rows] number + 1 of the first node where a row's activation is not finite; else untouched (0)
     const atomic_bool *interrupt; // once it is true, which it stays, the run may give up (MF_ERR_CANCELLED); NULL: never
 } mf_step;
 

@@ -26,8 +26,9 @@ static bool row_failed(mf_engine *e, int32_t number) {
         const mf_graph *g = mf_graph_exec_graph(e->exec);
         const mf_node *n = &g->nodes.data[b->row_error[r] - 1];
         mf_error err = {0};
-        mf_fail(&err, MF_ERR_NUMERIC, "token %d: an activation is not finite (%s into %s)", b->pos[r], mf_op_name(n->op),
-                g->values.data[n->dst].name);
+        const char *rows = n->op == MF_OP_GET_ROWS && n->weight ? n->weight->name : NULL; // they are damaged
+        mf_fail(&err, MF_ERR_NUMERIC, "token %d: an activation is not finite (%s%s%s into %s)", b->pos[r], mf_op_name(n->op),
+                rows ? " of " : "", rows ? rows : "", g->values.data[n->dst].name);
         mf_kv_truncate(e->kv, &b->owner[number]->table, b->owner[number]->n_evaluated);
         mf_sequence_end(b->owner[number], -1, MF_FINISH_ERROR, &err);
         return true;

@@ -189,14 +189,30 @@ static void case_swiglu(rig *r, const mf_op_types *t) {
 
 typedef void row_reference(rig *r, const void *arg, int32_t row, double *want);
 
-// A row whose activation is infinite is reported, with the node; the others are not.
-static void check_infinite_row(rig *r) {
-    const mf_graph *g = mf_graph_exec_graph(r->exec);
-    int32_t node = 0, bad = r->token[r->n_rows - 1];
-    while (g->nodes.data[node].dst != g->output) node++;
-    ((float *)r->weights[0].file)[bad * N_IN + 3] = INFINITY;
+// Activations as rig_rows, multiplied by 4 in a node of their own, where a large number overflows.
+static rig_input growing_rows(rig *r) {
+    rig_input x = rig_rows(r, N_IN);
+    x.ref = mf_graph_scale(&r->g, x.ref, 4, "grown");
+    for (int64_t i = 0; i < N_IN * RIG_TOKENS; i++) r->decoded[x.w - r->weights][i] *= 4;
+    return x;
+}
+
+// The first node that is not finite in the rows of one token is reported there; the other rows have none.
+static void check_report(rig *r, float value, int32_t node) {
+    const int32_t bad = r->token[r->n_rows - 1];
+    ((float *)r->weights[0].file)[bad * N_IN + 3] = value;
+    memset(r->row_error, 0, sizeof r->row_error);
     rig_step(r);
     for (int32_t i = 0; i < r->n_rows; i++) assert_int_equal(r->row_error[i], r->token[i] == bad ? node + 1 : 0);
+}
+
+static void check_infinite_row(rig *r) {
+    const mf_graph *g = mf_graph_exec_graph(r->exec);
+    int32_t output = 0, gathered = 0;
+    while (g->nodes.data[output].dst != g->output) output++;
+    while (g->nodes.data[gathered].weight != &r->weights[0]) gathered++;
+    check_report(r, 3e38F, output);
+    check_report(r, INFINITY, gathered);
 }
 
 // x comes from the first weight of the rig.
@@ -232,7 +248,7 @@ static void plain_row(rig *r, const void *arg, int32_t row, double *want) {
 }
 
 static void case_quantize(rig *r, const mf_op_types *t) {
-    rig_input x = rig_rows(r, N_IN);
+    rig_input x = growing_rows(r);
     check_int8(r, t, x.ref, MF_OP_QUANTIZE, plain_row, &x);
 }
 
@@ -247,7 +263,7 @@ static void norm_row(rig *r, const void *arg, int32_t row, double *want) {
 }
 
 static void case_norm_quantize(rig *r, const mf_op_types *t) {
-    norm_arg a = {.x = rig_rows(r, N_IN)};
+    norm_arg a = {.x = growing_rows(r)};
     a.w = rig_vector(r, t->weight, N_IN);
     check_int8(r, t, mf_graph_rms_norm(&r->g, a.x.ref, a.w, EPS, "n"), MF_OP_NORM_QUANTIZE, norm_row, &a);
 }
@@ -259,7 +275,7 @@ static void gated_row(rig *r, const void *arg, int32_t row, double *want) {
 
 static void case_swiglu_quantize(rig *r, const mf_op_types *t) {
     rig_input x[2];
-    for (int i = 0; i < 2; i++) x[i] = rig_rows(r, N_IN);
+    for (int i = 0; i < 2; i++) x[i] = growing_rows(r);
     check_int8(r, t, gated(r, x[0], x[1]), MF_OP_SWIGLU_QUANTIZE, gated_row, x);
 }
 

@@ -5,6 +5,7 @@
 
 #include "backend/cpu/device.h"
 #include "base/real.h"
+#include "quant/finite.h"
 
 #define MATMUL_ROWS 128 // activation rows of a piece: they stay in the second-level cache while panels pass by
 
@@ -128,21 +129,34 @@ typedef struct row_call {
     float *scratch; // as long as a row of a
 } row_call;
 
+// Reports that the row's activation is not finite. What follows from it is not either: the first node in the graph's order stays.
+static void report_row(const row_call *c) {
+    const mf_value *dst = &c->run->program->values[c->node->dst];
+    const mf_step *step = c->run->step;
+    // Rows of the output keep their own numbers only before the last layer's rows are picked.
+    int32_t *at = &step->row_error[dst->ne[row_dim(dst)] == MF_DIM_OUTS ? step->out_row[c->row] : c->row];
+    const int32_t number = (int32_t)(c->node - c->run->program->nodes) + 1;
+    int32_t known = __atomic_load_n(at, __ATOMIC_RELAXED);
+    while ((known == 0 || known > number) &&
+           !__atomic_compare_exchange_n(at, &known, number, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+}
+
 static void quantize_row(const row_call *c, const float *x, int64_t n) {
     const mf_value *dst = &c->run->program->values[c->node->dst];
     bool finite = dst->format == MF_FORMAT_A8_32 ? c->k->quantize_32(x, c->out, n) : c->k->quantize_256(x, c->out, n);
-    if (finite) return;
-    // Rows of the output keep their own numbers only before the last layer's rows are picked.
-    const mf_step *step = c->run->step;
-    int32_t row = dst->ne[row_dim(dst)] == MF_DIM_OUTS ? step->out_row[c->row] : c->row;
-    __atomic_store_n(&step->row_error[row], (int32_t)(c->node - c->run->program->nodes) + 1, __ATOMIC_RELAXED);
+    if (!finite) report_row(c);
 }
 
 static void do_get_rows(const row_call *c) {
-    if (c->node->weight)
-        mf_cpu_weight_row(c->node->weight, c->run->step->token[c->row], c->out);
-    else
+    const mf_weight *w = c->node->weight;
+    if (w) {
+        mf_cpu_weight_row(w, c->run->step->token[c->row], c->out);
+        // The weights of a matrix that is only gathered are not read before.
+        if (!mf_all_finite(MF_TYPE_F32, c->out, (size_t)w->n_in)) report_row(c);
+    } else {
         memcpy(c->out, row_at(c->run, c->node->src[0], c->run->step->out_row[c->row]), (size_t)c->n * sizeof(float));
+    }
 }
 
 static void do_rms_norm(const row_call *c) { c->k->rms_norm(c->a, c->node->weight->prepared, c->out, c->n, c->node->u.eps); }
