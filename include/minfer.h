@@ -255,7 +255,7 @@ typedef struct minfer_sampling {
     const minfer_token_run *dry_sequence_breakers; // none; at most 20 ids each
     size_t n_logit_bias, n_dry_sequence_breakers;
     float temp;                 // 0.8; 0: the most probable token (after the penalties)
-    int32_t top_k;              // 40; 0: off
+    int32_t top_k;              // 40; 0, -1: off
     float top_p;                // 0.95; 1: off
     float min_p;                // 0: off
     float typical;              // 1: off
@@ -265,11 +265,11 @@ typedef struct minfer_sampling {
     float repeat_penalty;       // 1.1; 1: off
     float frequency_penalty;    // 0: off
     float presence_penalty;     // 0: off
-    int32_t repeat_last_n;      // 64; tokens that the three penalties look back on
+    int32_t repeat_last_n;      // 64; tokens that the three penalties look back on; -1: all of the context
     float dry_multiplier;       // 0: off
     float dry_base;             // 1.75
     int32_t dry_allowed_length; // 2
-    int32_t dry_penalty_last_n; // 64
+    int32_t dry_penalty_last_n; // 64; -1: all of the context
     int32_t mirostat;           // 0: off, 1, 2
     float mirostat_tau;         // 5
     float mirostat_eta;         // 0.1

@@ -32,8 +32,11 @@ mf_sequence *mf_sequence_new(mf_engine *e, const mf_sequence_params *params, mf_
     size_t cells = (size_t)e->seq_cells + 1;
     bool room = mf_array_reserve(&s->tokens, cells) && mf_array_reserve(&s->table.blocks, cells / MF_KV_BLOCK + 1);
     if (!room) mf_fail_memory(err, cells * sizeof(int32_t), "a sequence");
-    if (room && params->sampler)
-        room = (s->sampler = mf_sampler_new(params->sampler, e->model->hparams.n_vocab, err)) != NULL;
+    if (room && params->sampler) {
+        mf_sampler_params sampler = *params->sampler;
+        mf_sampler_params_fit(&sampler, e->seq_cells);
+        room = (s->sampler = mf_sampler_new(&sampler, e->model->hparams.n_vocab, err)) != NULL;
+    }
     if (!room) {
         mf_sequence_free(s);
         return NULL;

@@ -41,7 +41,7 @@ typedef struct range {
 
 static const range ranges[] = {
     REAL(temp, 0, 100),
-    INTEGER(top_k, 0, INT32_MAX),
+    INTEGER(top_k, -1, INT32_MAX),
     REAL(top_p, 0, 1),
     REAL(min_p, 0, 1),
     REAL(typical, 0, 1),
@@ -51,11 +51,11 @@ static const range ranges[] = {
     REAL(repeat_penalty, 0.01f, 100),
     REAL(frequency_penalty, -100, 100),
     REAL(presence_penalty, -100, 100),
-    INTEGER(repeat_last_n, 0, MF_SAMPLER_LAST_N_MAX),
+    INTEGER(repeat_last_n, -1, MF_SAMPLER_LAST_N_MAX),
     REAL(dry_multiplier, 0, 1000),
     REAL(dry_base, 1, 100),
     INTEGER(dry_allowed_length, 0, MF_SAMPLER_LAST_N_MAX),
-    INTEGER(dry_penalty_last_n, 0, MF_SAMPLER_LAST_N_MAX),
+    INTEGER(dry_penalty_last_n, -1, MF_SAMPLER_LAST_N_MAX),
     INTEGER(mirostat, 0, 2),
     REAL(mirostat_tau, 0, 100),
     REAL(mirostat_eta, 0, 10),
@@ -100,6 +100,12 @@ static bool check_breakers(const mf_sampler_params *params, int32_t n_vocab, mf_
                                i, n_vocab);
     }
     return true;
+}
+
+void mf_sampler_params_fit(mf_sampler_params *params, int32_t n_ctx) {
+    int32_t *const last[] = {&params->repeat_last_n, &params->dry_penalty_last_n};
+    for (size_t i = 0; i < sizeof last / sizeof *last; i++)
+        if (*last[i] < 0) *last[i] = n_ctx < MF_SAMPLER_LAST_N_MAX ? n_ctx : MF_SAMPLER_LAST_N_MAX;
 }
 
 bool mf_sampler_params_check(const mf_sampler_params *params, int32_t n_vocab, mf_error *err) {

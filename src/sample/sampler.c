@@ -91,6 +91,8 @@ mf_sampler *mf_sampler_new(const mf_sampler_params *params, int32_t n_vocab, mf_
         return NULL;
     }
     s->params = *params;
+    mf_sampler_params_fit(&s->params, INT32_MAX);
+    params = &s->params;
     bool ok = copy_bias(s, err) && mf_dry_init(&s->dry, params, n_vocab, err) &&
               mf_candidates_init(&s->candidates, n_vocab, err) &&
               mf_history_init(&s->history, (size_t)params->repeat_last_n, history_needed(params), n_vocab, err);

@@ -28,7 +28,7 @@ typedef struct mf_token_run {
 typedef struct mf_sampler_params {
     uint64_t seed;                             // 42; the key of every draw
     float temp;                                // 0.8; 0 = greedy
-    int32_t top_k;                             // 40; 0 = off
+    int32_t top_k;                             // 40; 0, -1 = off
     float top_p;                               // 0.95; 1 = off
     float min_p;                               // 0 = off
     float typical;                             // 1 = off
@@ -38,11 +38,11 @@ typedef struct mf_sampler_params {
     float repeat_penalty;                      // 1.1; 1 = off
     float frequency_penalty;                   // 0 = off
     float presence_penalty;                    // 0 = off
-    int32_t repeat_last_n;                     // 64 tokens seen by the three penalties; 0 = off
+    int32_t repeat_last_n;                     // 64 tokens seen by the three penalties; 0 = off, -1 = all of the context
     float dry_multiplier;                      // 0 = off
     float dry_base;                            // 1.75
     int32_t dry_allowed_length;                // 2
-    int32_t dry_penalty_last_n;                // 64; 0 = off
+    int32_t dry_penalty_last_n;                // 64; 0 = off, -1 = all of the context
     const mf_token_run *dry_sequence_breakers; // none
     size_t n_dry_sequence_breakers;
     int32_t mirostat;                // 0 = off, 1, 2
@@ -56,12 +56,15 @@ typedef struct mf_sampler_params {
 // The defaults above.
 void mf_sampler_params_init(mf_sampler_params *params);
 
+// Puts a context's length where a penalty looks back on all of it, at most MF_SAMPLER_LAST_N_MAX.
+void mf_sampler_params_fit(mf_sampler_params *params, int32_t n_ctx);
+
 // MF_ERR_ARGUMENT for nonsense, by name and value: NaN, out of range, ids outside [0, n_vocab).
 bool mf_sampler_params_check(const mf_sampler_params *params, int32_t n_vocab, mf_error *err);
 
 typedef struct mf_sampler mf_sampler;
 
-// A sampler with an empty history. NULL: params that mf_sampler_params_check refuses, or no memory.
+// A sampler with an empty history, for a context of any length unless the params were made to fit one. NULL: params that mf_sampler_params_check refuses, or no memory.
 mf_sampler *mf_sampler_new(const mf_sampler_params *params, int32_t n_vocab, mf_error *err);
 void mf_sampler_free(mf_sampler *s); // NULL is fine
 

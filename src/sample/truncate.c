@@ -38,7 +38,7 @@ void mf_stage_top_n_sigma(mf_sampler *s) {
     }
 }
 
-void mf_stage_top_k(mf_sampler *s) { mf_candidates_take(&s->candidates, (size_t)s->params.top_k); }
+void mf_stage_top_k(mf_sampler *s) { mf_candidates_take(&s->candidates, s->params.top_k > 0 ? (size_t)s->params.top_k : 0); }
 
 // Meister et al., "Locally typical sampling" (2022): the tokens whose surprise is nearest to the entropy, until their
 // probabilities pass `typical`.

@@ -163,6 +163,16 @@ def file_defaults():
     assert r.out == good(MODEL, "x", "-n", "9", "--greedy", "--repeat-penalty", "1").out
     r = good(model, "x", "-n", "9", "--temp", "0.8", "--top-k", "40", "--repeat-penalty", "1.1")
     assert "defaults" not in r.err and r.out == good(MODEL, "x", "-n", "9").out
+    # As llama.cpp reads -1: off, or the whole context.
+    minus = with_metadata("qwen2-f32", [("general.sampling.temp", 6, struct.pack("<f", -1)), ("general.sampling.top_k", 5, struct.pack("<i", -1)),
+                                        ("general.sampling.min_p", 6, struct.pack("<f", -1)), ("general.sampling.penalty_last_n", 5, struct.pack("<i", -1))])
+    r = good(minus, "x", "-n", "90")
+    assert "--temp 0 --top-k -1 --min-p 0 --repeat-last-n -1" in r.err, r.err
+    assert r.out == good(MODEL, "x", "-n", "90", "--temp", "0", "--repeat-last-n", "4096").out != good(MODEL, "x", "-n", "90", "--temp", "0").out
+    assert good(minus, "x", "-n", "90", "--temp", "0.8").out == good(MODEL, "x", "-n", "90", "--top-k", "0", "--repeat-last-n", "-1").out
+    dry = ["--dry-multiplier", "3", "--dry-allowed-length", "1", "-n", "90"]
+    assert good(MODEL, "x", *dry, "--dry-penalty-last-n", "-1").out == good(MODEL, "x", *dry, "--dry-penalty-last-n", "4096").out
+    refused(1, "key 'general.sampling.top_k'", with_metadata("qwen2-f32", [("general.sampling.top_k", 5, struct.pack("<i", -2))]), "x")
     hostile = with_metadata("qwen2-f32", [("general.sampling.temp", 6, struct.pack("<f", float("nan")))])
     r = run(hostile, "x")
     assert r.code == 1 and "temp nan" in r.err, r.err

@@ -75,7 +75,7 @@ static void test_ranges(void **state) {
     REFUSED(p.temp = -0.5f, "temp -0.5 is not between 0 and 100");
     REFUSED(p.temp = NAN, "temp nan is not between 0 and 100");
     REFUSED(p.temp = INFINITY, "temp inf is not between 0 and 100");
-    REFUSED(p.top_k = -1, "top_k -1 is not between 0 and 2147483647");
+    REFUSED(p.top_k = -2, "top_k -2 is not between -1 and 2147483647");
     REFUSED(p.top_p = 1.5f, "top_p 1.5 is not between 0 and 1");
     REFUSED(p.min_p = -1, "min_p -1 is not between 0 and 1");
     REFUSED(p.typical = 2, "typical 2 is not between 0 and 1");
@@ -85,11 +85,11 @@ static void test_ranges(void **state) {
     REFUSED(p.repeat_penalty = 0, "repeat_penalty 0 is not between 0.01 and 100");
     REFUSED(p.frequency_penalty = 101, "frequency_penalty 101 is not between -100 and 100");
     REFUSED(p.presence_penalty = -INFINITY, "presence_penalty -inf is not between -100 and 100");
-    REFUSED(p.repeat_last_n = -2, "repeat_last_n -2 is not between 0 and 1048576");
+    REFUSED(p.repeat_last_n = -2, "repeat_last_n -2 is not between -1 and 1048576");
     REFUSED(p.dry_multiplier = -1, "dry_multiplier -1 is not between 0 and 1000");
     REFUSED(p.dry_base = 0.5f, "dry_base 0.5 is not between 1 and 100");
     REFUSED(p.dry_allowed_length = -1, "dry_allowed_length -1 is not between 0 and 1048576");
-    REFUSED(p.dry_penalty_last_n = 1 << 21, "dry_penalty_last_n 2097152 is not between 0 and 1048576");
+    REFUSED(p.dry_penalty_last_n = 1 << 21, "dry_penalty_last_n 2097152 is not between -1 and 1048576");
     REFUSED(p.mirostat = 3, "mirostat 3 is not between 0 and 2");
     REFUSED(p.mirostat_tau = -1, "mirostat_tau -1 is not between 0 and 100");
     REFUSED(p.mirostat_eta = NAN, "mirostat_eta nan is not between 0 and 10");
@@ -412,6 +412,39 @@ static void test_state(void **state) {
     }
 }
 
+// -1 looks back on everything, and keeps every candidate.
+static void test_minus_one(void **state) {
+    (void)state;
+    enum {
+        N = 50,
+        LONG = 300
+    };
+    float logits[N];
+    mf_sampler_params all = plain(), fit, wide;
+    all.repeat_penalty = 1.2f;
+    all.presence_penalty = 2;
+    all.frequency_penalty = 0.1f;
+    all.dry_multiplier = 1;
+    all.top_k = all.repeat_last_n = all.dry_penalty_last_n = -1;
+    fit = wide = all;
+    mf_sampler_params_fit(&fit, LONG + 1);
+    assert_true(fit.top_k == -1 && fit.repeat_last_n == LONG + 1 && fit.dry_penalty_last_n == LONG + 1);
+    wide.top_k = 0, wide.repeat_last_n = wide.dry_penalty_last_n = 1000;
+    mf_sampler_params huge = all;
+    mf_sampler_params_fit(&huge, INT32_MAX);
+    assert_int_equal(huge.repeat_last_n, MF_SAMPLER_LAST_N_MAX);
+    mf_sampler *s[] = {make(&all, N), make(&fit, N), make(&wide, N)};
+    for (uint64_t i = 0; i < LONG; i++) {
+        random_logits(logits, N, i, 1.5);
+        int32_t token = sample(s[2], logits, i);
+        for (int k = 0; k < 3; k++) {
+            assert_int_equal(sample(s[k], logits, i), token);
+            mf_sampler_accept(s[k], token);
+        }
+    }
+    for (int k = 0; k < 3; k++) mf_sampler_free(s[k]);
+}
+
 static void test_logprobs(void **state) {
     (void)state;
     enum {
@@ -508,7 +541,8 @@ int main(void) {
         cmocka_unit_test(test_defaults),   cmocka_unit_test(test_ranges),     cmocka_unit_test(test_ids),
         cmocka_unit_test(test_not_finite), cmocka_unit_test(test_ties),       cmocka_unit_test(test_frequencies),
         cmocka_unit_test(test_draws),      cmocka_unit_test(test_equivalent), cmocka_unit_test(test_mask),
-        cmocka_unit_test(test_state),      cmocka_unit_test(test_logprobs),   cmocka_unit_test(test_any_config),
+        cmocka_unit_test(test_state),      cmocka_unit_test(test_minus_one),  cmocka_unit_test(test_logprobs),
+        cmocka_unit_test(test_any_config),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
