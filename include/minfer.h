@@ -398,7 +398,7 @@ typedef struct minfer_event {
 // Evaluates one batch: a row of every sequence that generates, then of prompts what n_batch leaves room for. Fills events[0 … *n-1],
 // one for each sequence that got a token or ended; *n is 0 while only prompts were read and when there is nothing to do. `text` and
 // `error` live until the next step and until their sequence changes or is freed. An incomplete character at an answer's end is left
-// out. A stop text, of several the one that begins first, is not part of the text, but its tokens are of the sequence's. Bytes that no continuation could make UTF-8 pass as they are.
+// out. A stop text (looked for in the text with that of control tokens), of several the one that begins first, is not part of the text, but its tokens are of the sequence's. Bytes that no continuation could make UTF-8 pass as they are.
 // cap must be at least the number of the engine's sequences; a smaller one is refused (MINFER_ERROR_SPACE) and nothing is evaluated. When
 // the step itself fails, false with error, the events say which sequences ended with it; none does with MINFER_ERROR_CANCELLED.
 MINFER_API bool minfer_step(minfer_engine *engine, minfer_event *events, size_t cap, size_t *n, minfer_error *error);

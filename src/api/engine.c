@@ -161,8 +161,9 @@ static bool add_text(minfer_sequence *s, const mf_event *in, minfer_finish *fini
     mf_stream *stream = &s->stream;
     mf_stream_taken(stream);
     if (!t) return true;
-    bool has_text = in->token >= 0 && in->finish != MF_FINISH_STOP && in->token < mf_tokenizer_n_vocab(t);
-    if (has_text && !mf_stream_token(stream, in->token)) {
+    bool known = in->token >= 0 && in->token < mf_tokenizer_n_vocab(t), ends = in->finish == MF_FINISH_STOP;
+    if (known && ends) mf_stream_ending(stream, in->token);
+    if (known && !ends && !mf_stream_token(stream, in->token)) {
         mf_sequence_stop(s->sequence);
         *finish = MINFER_FINISH_STOP;
     }

@@ -92,6 +92,8 @@ static void take_event(run *r, const mf_event *e) {
     }
     bool ends_text = e->finish == MF_FINISH_STOP;
     if (e->token >= 0 && !ends_text && !take_token(r, e->token)) return;
+    if (ends_text && e->token >= 0 && e->token < mf_tokenizer_n_vocab(r->l->tokenizer))
+        mf_stream_ending(&a->stream, e->token);
     if (e->finish != MF_FINISH_NONE) a->finish = ends_text ? "stop" : "length";
 }
 

@@ -29,11 +29,11 @@ typedef struct job {
 static bool read_text(job *j, mf_str text, mf_error *err) {
     const mf_tokenizer *t = j->loaded.tokenizer;
     mf_token_array start = {0};
-    bool ok = mf_tokenizer_encode(t, MF_STR(""), MF_ENCODE_ADD_SPECIAL, &start, err);
+    bool ok = mf_tokenizer_encode(t, MF_STR(""), MF_ENCODE_ADD_BOS, &start, err);
     bool begins = ok && start.len && mf_tokenizer_bos(t) >= 0 && start.data[0] == mf_tokenizer_bos(t);
     j->bos = begins ? mf_tokenizer_bos(t) : -1;
     free(start.data);
-    return ok && (j->o->kl_base || mf_tokenizer_encode(t, text, MF_ENCODE_ADD_SPECIAL, &j->tokens, err));
+    return ok && (j->o->kl_base || mf_tokenizer_encode(t, text, MF_ENCODE_ADD_BOS, &j->tokens, err));
 }
 
 static bool take_tokens_of_base(job *j, mf_error *err) {

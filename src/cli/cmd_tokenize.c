@@ -7,6 +7,7 @@
 #include "cli/load.h"
 #include "cli/piece.h"
 #include "cli/terminal.h"
+#include "text/chat_template.h"
 
 // Whole numbers with spaces, commas or line ends between; brackets around them are let through.
 static bool read_ids(const mf_tokenizer *t, mf_str text, mf_token_array *ids, mf_error *err) {
@@ -91,16 +92,31 @@ static void print_text(const mf_tokenizer *t, const mf_token_array *ids, bool js
     free(text.data);
 }
 
+// The text in a message of the file's chat template; where that can't be used, of any.
+static bool encode_message(const mf_loaded *l, mf_str text, mf_token_array *ids, mf_error *err) {
+    bool own;
+    mf_error unusable = {0};
+    mf_chat_template *template = mf_chat_template_of_file(l->file, NULL, false, &own, &unusable);
+    if (unusable.code == MF_ERR_MEMORY) return mf_fail(err, MF_ERR_MEMORY, "%s", unusable.text);
+    bool ok = mf_chat_text_encode(l->tokenizer, template, text, ids, err);
+    mf_chat_template_free(template);
+    return ok;
+}
+
+static bool encode(const mf_options *o, const mf_loaded *l, mf_str text, mf_token_array *ids, mf_error *err) {
+    if (o->no_special && !o->plain) return encode_message(l, text, ids, err);
+    unsigned flags = o->plain ? MF_ENCODE_PLAIN : MF_ENCODE_ADD_SPECIAL | MF_ENCODE_PARSE_CONTROL;
+    return mf_tokenizer_encode(l->tokenizer, text, flags, ids, err);
+}
+
 static int tokenize(const mf_options *o, mf_loaded *l, mf_str text, mf_error *err) {
     const char *path = mf_cli_model(o, err);
     mf_token_array ids = {0};
     mf_buf printed = {0};
     mf_output out = {0};
-    unsigned flags = MF_ENCODE_ADD_SPECIAL | (o->no_special ? MF_ENCODE_PLAIN : MF_ENCODE_PARSE_CONTROL);
     bool ok =
         mf_load_file(l, path, err) && (o->backends.len == 0 || mf_load_devices(l, o, err)) && mf_load_tokenizer(l, o, err);
-    if (ok)
-        ok = o->ids ? read_ids(l->tokenizer, text, &ids, err) : mf_tokenizer_encode(l->tokenizer, text, flags, &ids, err);
+    if (ok) ok = o->ids ? read_ids(l->tokenizer, text, &ids, err) : encode(o, l, text, &ids, err);
     if (ok && o->ids) print_text(l->tokenizer, &ids, o->json, &printed);
     if (ok && !o->ids) print_pieces(l->tokenizer, &ids, o->json, &printed);
     if (ok) ok = mf_output_buf(&out, &printed);

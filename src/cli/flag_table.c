@@ -47,7 +47,9 @@ static const mf_flag flags[] = {
      .help = "the pre-tokenizer, instead of the one the file names"},
     {"--no-nfc", NULL, MF_FLAG_BOOL, TEXTS, MF_GROUP_TEXT, AT(no_nfc), .help = "never normalizes text, as llama.cpp does"},
     {"--no-special", NULL, MF_FLAG_BOOL, MF_CMD_TOKENIZE, MF_GROUP_TEXT, AT(no_special),
-     .help = "takes the text of special tokens as plain text"},
+     .help = "gives what the text becomes in a message: no control tokens, no BOS; user-defined tokens match"},
+    {"--plain", NULL, MF_FLAG_BOOL, MF_CMD_TOKENIZE, MF_GROUP_TEXT, AT(plain),
+     .help = "takes all special tokens' text as plain text, user-defined ones' too"},
     {"--ids", NULL, MF_FLAG_BOOL, MF_CMD_TOKENIZE, MF_GROUP_TEXT, AT(ids), .help = "takes ids and prints their text"},
 
     // Generation
@@ -59,7 +61,7 @@ static const mf_flag flags[] = {
              "perplexity: 512; "
              "auto: as many as fit into free memory)"},
     {"--stop -r --reverse-prompt", "TEXT", MF_FLAG_LIST, RUN, MF_GROUP_GENERATION, AT(stop),
-     .help = "ends the answer before this text; may be repeated"},
+     .help = "ends the answer before this text, which may hold control tokens' text; may be repeated"},
     {"--ignore-eos", NULL, MF_FLAG_BOOL, RUN, MF_GROUP_GENERATION, AT(ignore_eos),
      .help = "never lets the model end its answer"},
 

@@ -60,7 +60,7 @@ typedef struct mf_options {
     const char *color;                 // NULL: auto
     const char *kl_base, *save_logits; // perplexity
     int32_t chunks;                    // -1: all
-    bool no_special, ids;
+    bool no_special, plain, ids;
 
     int32_t bench_prompt, bench_gen, repetitions, depth, parallel, warmup_ms;
     const char *output;

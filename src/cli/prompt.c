@@ -74,7 +74,7 @@ static bool render(const mf_loaded *l, const mf_options *o, mf_str text, mf_toke
 
 bool mf_prompt_ids(const mf_loaded *l, const mf_options *o, mf_str text, mf_token_array *ids, mf_error *err) {
     if (text.len == 0) return mf_fail(err, MF_ERR_ARGUMENT, "the prompt is empty");
-    bool ok = o->raw ? mf_tokenizer_encode(l->tokenizer, text, MF_ENCODE_ADD_SPECIAL | MF_ENCODE_PARSE_CONTROL, ids, err)
+    bool ok = o->raw ? mf_tokenizer_encode(l->tokenizer, text, MF_ENCODE_ADD_BOS | MF_ENCODE_PARSE_CONTROL, ids, err)
                      : render(l, o, text, ids, err);
     return ok && (ids->len > 0 || mf_fail(err, MF_ERR_ARGUMENT,
                                           o->raw ? "the prompt has no tokens: the vocabulary knows none of its bytes"

@@ -17,7 +17,7 @@ const mf_reasoning_marks *mf_prompt_marks(const mf_loaded *l, const mf_options *
 bool mf_prompt_variables(const mf_options *o, mf_arena *arena, const mf_json **out, mf_error *err);
 
 // Appends the ids of the prompt: with --raw the text as it is (control tokens' text becomes those tokens, and BOS is put
-// before it where the file asks), else one user message, after the system message where there is one, in the chat template.
+// before it where the file asks and the text has none; never EOS behind it), else one user message, after the system message where there is one, in the chat template.
 // Refused: an empty prompt, and what mf_prompt_template and the template refuse.
 bool mf_prompt_ids(const mf_loaded *l, const mf_options *o, mf_str text, mf_token_array *ids, mf_error *err);
 

@@ -233,17 +233,18 @@ static void test_ending_tokens(void **state) {
     minfer_engine_free(e);
 }
 
-// What a parrot of "e" says with stop texts, and which of them ended it.
-static void says(const char *const *stops, size_t n_stops, const char *text, size_t n, minfer_finish finish, int stop) {
+// What a parrot of a token says with stop texts, and which of them ended it.
+static void says(const char *token, const char *const *stops, size_t n_stops, const char *text, size_t n,
+                 minfer_finish finish, int stop) {
     minfer_engine *e = fixture_engine(model, 1, 0);
     minfer_logit_bias bias;
     int32_t ids[4];
     size_t n_ids = 0;
-    good(minfer_encode(model, "e", 1, MINFER_ENCODE_PLAIN, ids, 4, &n_ids, &error));
+    good(minfer_encode(model, token, strlen(token), MINFER_ENCODE_CONTROL, ids, 4, &n_ids, &error));
     minfer_sampling sampling = parrot(&bias, ids[n_ids - 1]);
     answer a;
     minfer_sequence_options o = options_for(&a, &sampling, 6);
-    char copy[8] = "";
+    char copy[32] = "";
     if (n_stops) memcpy(copy, stops[0], strlen(stops[0]) + 1);
     const char *own[2] = {copy, n_stops > 1 ? stops[1] : NULL};
     o.stop_texts = own, o.n_stop_texts = n_stops;
@@ -275,11 +276,15 @@ static void says(const char *const *stops, size_t n_stops, const char *text, siz
 static void test_stop_texts(void **state) {
     (void)state;
     const char *const three[] = {"eee"}, *const never[] = {"eex"}, *const two[] = {"eeee", "ee"}, *const one[] = {"x", "e"};
-    says(NULL, 0, "eeeeee", 6, MINFER_FINISH_LENGTH, -1);
-    says(three, 1, "", 3, MINFER_FINISH_STOP, 0);
-    says(never, 1, "eeeeee", 6, MINFER_FINISH_LENGTH, -1); // what was held back comes at the end
-    says(two, 2, "", 2, MINFER_FINISH_STOP, 1);
-    says(one, 2, "", 1, MINFER_FINISH_STOP, 1);
+    says("e", NULL, 0, "eeeeee", 6, MINFER_FINISH_LENGTH, -1);
+    says("e", three, 1, "", 3, MINFER_FINISH_STOP, 0);
+    says("e", never, 1, "eeeeee", 6, MINFER_FINISH_LENGTH, -1); // what was held back comes at the end
+    says("e", two, 2, "", 2, MINFER_FINISH_STOP, 1);
+    says("e", one, 2, "", 1, MINFER_FINISH_STOP, 1);
+    const char *const control[] = {"|><|im_start|><"}, *const end[] = {"no", "<|im_end|>"};
+    says("<|im_start|>", control, 1, "", 3, MINFER_FINISH_STOP, 0); // looked for in what control tokens don't show
+    says("<|im_end|>", end, 2, "", 1, MINFER_FINISH_STOP, 1);
+    says("<|im_end|>", NULL, 0, "", 1, MINFER_FINISH_STOP, -1);
 }
 
 static void test_turns_and_truncation(void **state) {

@@ -71,6 +71,35 @@ static void stop_texts(void **state) {
     expect(LIST("x"), LIST("x"), LIST(""));
 }
 
+// Control tokens are not shown, but stop texts are found in and across their texts.
+static void control_tokens(void **state) {
+    (void)state;
+    static const struct {
+        const char *stop, *said; // said: what is shown of "a<|im_start|>b<|im_end|>", of which the last one ends the text
+    } cases[] = {{"<|im_start|>", "a"}, {"a<|im_start|>", ""},  {"|>b", "a"},         {"start|>b<|im_", "a"},
+                 {"<|im_", "a"},        {"b<|im_end|>", "a"},   {"<|im_end|>", "ab"}, {"a<|im_start|>b<|im_end|>", ""},
+                 {"ab", NULL},          {"b<|im_end|>x", NULL}, {"<|im_endx", NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mf_stream s;
+        mf_buf out = {0};
+        mf_token_array ids = {0};
+        mf_error err = {0};
+        assert_true(mf_tokenizer_encode(tokenizer, MF_STR("a<|im_start|>b<|im_end|>"), MF_ENCODE_PARSE_CONTROL, &ids, &err));
+        assert_int_equal(ids.len, 4);
+        mf_stream_init(&s, tokenizer, &cases[i].stop, 1);
+        bool going = true;
+        for (size_t k = 0; k < 3 && going; k++) going = mf_stream_token(&s, ids.data[k]);
+        if (going) mf_stream_ending(&s, ids.data[3]);
+        mf_stream_finish(&s);
+        mf_buf_add(&out, s.out.data, s.out.len);
+        assert_true(mf_str_is((mf_str){out.data ? out.data : "", out.len}, cases[i].said ? cases[i].said : "ab"));
+        assert_ptr_equal(s.stopped_by, cases[i].said ? cases[i].stop : NULL);
+        free(out.data);
+        free(ids.data);
+        mf_stream_free(&s);
+    }
+}
+
 // Characters that come in parts are given out whole, and a part that stays is dropped and counted.
 static void characters(void **state) {
     (void)state;
@@ -99,6 +128,7 @@ static void characters(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(stop_texts), cmocka_unit_test(characters)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(stop_texts), cmocka_unit_test(control_tokens),
+                                       cmocka_unit_test(characters)};
     return cmocka_run_group_tests(tests, open_tokenizer, close_tokenizer);
 }

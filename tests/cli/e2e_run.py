@@ -19,7 +19,7 @@ def token(text):
     return ids[0]
 
 
-A, END = token("a"), token("<|im_end|>")
+A, START, END = token("a"), token("<|im_start|>"), token("<|im_end|>")
 RAW = [MODEL, "--raw", "-p", "hello", "--greedy", "--repeat-penalty", "1"]
 AAAA = RAW + ["--logit-bias", f"{A}:100"]  # a model that says nothing but "a"
 
@@ -105,6 +105,14 @@ def stops():
     end = RAW + ["--logit-bias", f"{END}:100", "--json"]
     r = json.loads(good(*end, "-n", "5").out)
     assert (r["text"], r["finish_reason"], r["completion_tokens"], r["tokens"]) == ("", "stop", 1, []), r
+    # Stop texts see what control tokens say, which is not shown.
+    r = json.loads(good(*end, "-n", "5", "--stop", "im_end").out)
+    assert (r["text"], r["finish_reason"], r["stop"]) == ("", "stop", "im_end"), r
+    start = RAW + ["--logit-bias", f"{START}:100", "--json", "-n", "5"]
+    r = json.loads(good(*start).out)
+    assert (r["text"], r["finish_reason"], r["tokens"]) == ("", "length", [START] * 5), r
+    r = json.loads(good(*start, "--stop", "no", "--stop", "|><|im_start|><").out)
+    assert (r["text"], r["finish_reason"], r["completion_tokens"], r["stop"]) == ("", "stop", 3, "|><|im_start|><"), r
     r = json.loads(good(*end, "-n", "5", "--ignore-eos").out)
     assert r["finish_reason"] == "length" and r["completion_tokens"] == 5 and END not in r["tokens"], r
 
@@ -176,6 +184,18 @@ def file_defaults():
     hostile = with_metadata("qwen2-f32", [("general.sampling.temp", 6, struct.pack("<f", float("nan")))])
     r = run(hostile, "x")
     assert r.code == 1 and "temp nan" in r.err, r.err
+
+
+def raw_prompts():
+    """--raw puts BOS before a prompt that has none, and never EOS behind it."""
+    model = with_metadata("llama3-f16", [("tokenizer.ggml.add_eos_token", 7, b"\1")])
+
+    def n_prompt(*words):
+        return json.loads(good(model, *words, "--raw", "-n", "1", "--json").out)["prompt_tokens"]
+
+    n_text = len(json.loads(good("tokenize", model, "tell me", "--plain", "--json").out)["ids"])
+    assert n_prompt("tell me") == n_prompt("<|endoftext|>tell me") == n_text + 1
+    assert n_prompt("tell me<|im_end|>") == n_text + 2
 
 
 def templates():
@@ -311,5 +331,5 @@ def real_model():
     assert b"Paris" in r.out, r.out
 
 
-command.main([usage, prompt_sources, terminal_without_prompt, answers, stops, same_bytes, contexts, sampling, file_defaults, templates, bad_files, backends,
+command.main([usage, prompt_sources, terminal_without_prompt, answers, stops, same_bytes, contexts, sampling, file_defaults, raw_prompts, templates, bad_files, backends,
               pasted_flags, interrupt, closed_output, half_characters, verbose_and_meta, real_model])

@@ -1,8 +1,9 @@
 """minfer tokenize: ids and pieces, and back."""
 import json
+import struct
 
 import command
-from command import good, refused, run, scratch, tiny
+from command import good, refused, run, scratch, string, tiny
 
 MODEL = tiny("qwen2-f32")
 TEXT = "Hello, w\u00f6rld! \u4f60\u597d \U0001f468\u200d\U0001f469\u200d\U0001f467 a  b\t\r\n\n12345 'tis"
@@ -43,8 +44,49 @@ def any_bytes():
 def special_tokens():
     text = "<|im_start|>x"
     assert len(tokenize(text)["ids"]) == 2 and tokenize(text)["pieces"] == ["<|im_start|>", "x"]
-    plain = tokenize(text, "--no-special")
-    assert len(plain["ids"]) > 2 and piece_bytes(plain["pieces"]) == text.encode()
+    for flags in (["--no-special"], ["--plain"], ["--plain", "--no-special"]):
+        plain = tokenize(text, *flags)
+        assert len(plain["ids"]) > 2 and piece_bytes(plain["pieces"]) == text.encode()
+
+
+def vocabulary():
+    """A file with byte tokens, <|im_end|>, and user-defined tokens of which the template opens turns with one."""
+    plain = [b for b in range(256) if 0x21 <= b <= 0x7E or 0xA1 <= b <= 0xAC or b >= 0xAE]
+    others = iter(range(256, 512))
+    tokens = [chr(b) if b in plain else chr(next(others)) for b in range(256)] + ["aa", "<|im_end|>", "<turn>", "<think>", "   "]
+    types = [1] * 257 + [3, 4, 4, 4]
+
+    def array(kind, items):
+        return struct.pack("<IIQ", 9, kind, len(items)) + b"".join(items)
+
+    texts = {"general.architecture": "llama", "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2",
+             "tokenizer.chat_template": "{% for m in messages %}<turn>{{ m.content }}<|im_end|>{% endfor %}"}
+    pairs = [string(k) + struct.pack("<I", 8) + string(v.encode()) for k, v in texts.items()]
+    pairs.append(string("tokenizer.ggml.tokens") + array(8, [string(t.encode()) for t in tokens]))
+    pairs.append(string("tokenizer.ggml.token_type") + array(5, [struct.pack("<i", t) for t in types]))
+    pairs.append(string("tokenizer.ggml.merges") + array(8, [string(b"a a")]))
+    return scratch("vocabulary.gguf", b"GGUF" + struct.pack("<IQQ", 3, 0, len(pairs)) + b"".join(pairs))
+
+
+def in_a_message():
+    """--no-special gives what a person's text becomes; --plain knows no special token at all."""
+    model = vocabulary()
+
+    def pieces(*args):
+        return json.loads(good("tokenize", model, "--json", *args).out)["pieces"]
+
+    text = "<turn>a   b<think><|im_end|>"
+    assert pieces(text) == ["<turn>", "a", "   ", "b", "<think>", "<|im_end|>"]
+    assert pieces(text, "--no-special") == [*"<turn>a", "   ", "b", "<think>", *"<|im_end|>"]
+    assert pieces(text, "--plain") == list(text)
+    with_bos = tiny("llama3-f16")
+
+    def ids(*args):
+        return json.loads(good("tokenize", with_bos, "--json", *args).out)["ids"]
+
+    bos, *a = ids("a")
+    assert ids("<|endoftext|>a") == [bos] + a  # never two
+    assert ids("a", "--no-special") == ids("a", "--plain") == a
 
 
 def long_inputs():
@@ -65,4 +107,4 @@ def refusals():
     assert piece_bytes(other["pieces"]) == b"it's 12345"
 
 
-command.main([round_trip, any_bytes, special_tokens, long_inputs, refusals])
+command.main([round_trip, any_bytes, special_tokens, in_a_message, long_inputs, refusals])
