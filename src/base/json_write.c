@@ -46,9 +46,7 @@ static void quote(mf_buf *out, mf_str text) {
     while (at < text.len) {
         uint32_t cp;
         int n = mf_utf8_decode(text.ptr + at, text.len - at, &cp);
-        bool control =
-            n > 0 && (cp < 0x20 || (cp >= 0x7F && cp < 0xA0)); // DEL and C1 need no escape, but command a terminal
-        if (n > 0 && !control && cp != '"' && cp != '\\') {
+        if (n > 0 && !mf_utf8_is_control(cp) && cp != '"' && cp != '\\') {
             at += (size_t)n;
             continue;
         }
@@ -60,7 +58,7 @@ static void quote(mf_buf *out, mf_str text) {
             mf_buf_char(out, '\\');
             mf_buf_char(out, names[special - specials]);
         } else {
-            mf_buf_printf(out, "\\u%04x", (unsigned)cp);
+            mf_buf_printf(out, "\\u%04x", (unsigned)cp); // also what a terminal would obey, though JSON allows it
         }
         start = at += n > 0 ? (size_t)n : 1;
     }

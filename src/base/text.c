@@ -2,6 +2,7 @@
 
 #include "base/array.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -50,6 +51,24 @@ void mf_buf_printf(mf_buf *buf, const char *format, ...) {
         va_end(args);
         buf->len += (size_t)n;
     }
+}
+
+void mf_buf_shown(mf_buf *buf, mf_str text, bool quoted) {
+    if (quoted) mf_buf_char(buf, '"');
+    for (size_t i = 0; i < text.len;) {
+        uint32_t cp;
+        int n = mf_utf8_decode(text.ptr + i, text.len - i, &cp);
+        size_t bytes = n > 0 ? (size_t)n : 1;
+        if (quoted && n > 0 && (cp == '"' || cp == '\\')) mf_buf_char(buf, '\\');
+        if (quoted && n > 0 && cp == '\n')
+            mf_buf_text(buf, "\\n");
+        else if (n > 0 && !mf_utf8_is_control(cp))
+            mf_buf_add(buf, text.ptr + i, bytes);
+        else
+            for (size_t k = 0; k < bytes; k++) mf_buf_printf(buf, "\\x%02X", (unsigned char)text.ptr[i + k]);
+        i += bytes;
+    }
+    if (quoted) mf_buf_char(buf, '"');
 }
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }

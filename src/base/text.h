@@ -38,6 +38,11 @@ void mf_buf_text(mf_buf *buf, const char *text);
 void mf_buf_str(mf_buf *buf, mf_str text);
 void mf_buf_printf(mf_buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+// Appends text from outside in a form that a terminal shows and does not obey: \xHH for the bytes of control characters
+// (mf_utf8_is_control) and for those that are no UTF-8. `quoted`: in double quotes, with \n for a line end and a backslash before quotes
+// and backslashes.
+void mf_buf_shown(mf_buf *buf, mf_str text, bool quoted);
+
 // Strict number parsing: the whole slice must be a number in C's decimal syntax (no spaces, no hex, no inf/nan),
 // independent of the locale. False on anything else or when the value does not fit.
 bool mf_parse_i64(mf_str text, int64_t *out);

@@ -87,7 +87,11 @@ size_t mf_utf8_incomplete_tail(const char *text, size_t len) {
     return 0;
 }
 
-static bool is_control(uint32_t cp) { return cp < 0x20 || (cp >= 0x7F && cp < 0xA0) || cp == 0x2028 || cp == 0x2029; }
+bool mf_utf8_is_control(uint32_t cp) {
+    bool direction =
+        cp == 0x061C || cp == 0x200E || cp == 0x200F || (cp >= 0x202A && cp <= 0x202E) || (cp >= 0x2066 && cp <= 0x2069);
+    return cp < 0x20 || (cp >= 0x7F && cp < 0xA0) || cp == 0x2028 || cp == 0x2029 || direction;
+}
 
 size_t mf_utf8_clean(char *text, size_t len) {
     len -= mf_utf8_incomplete_tail(text, len);
@@ -95,7 +99,7 @@ size_t mf_utf8_clean(char *text, size_t len) {
     for (size_t i = 0; i < len;) {
         uint32_t cp;
         int n = mf_utf8_decode(text + i, len - i, &cp);
-        if (n <= 0 || is_control(cp)) {
+        if (n <= 0 || mf_utf8_is_control(cp)) {
             text[out++] = '?';
             i += n <= 0 ? 1 : (size_t)n;
         } else {

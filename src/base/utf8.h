@@ -19,8 +19,10 @@ bool mf_utf8_valid(const char *text, size_t len, size_t *bad);
 // How many bytes at the end of text are an incomplete character (0-3).
 size_t mf_utf8_incomplete_tail(const char *text, size_t len);
 
-// Makes text[0..len) fit for a one-line message: control characters (C0, DEL, C1, U+2028, U+2029) and bytes that are not
-// UTF-8 become '?', an incomplete character at the end is cut off. Writes a NUL at the new length (text[len] must be
+// Whether a terminal obeys the character instead of showing it: C0, DEL, C1, line and paragraph separators, marks of direction.
+bool mf_utf8_is_control(uint32_t cp);
+
+// Makes text[0..len) fit for a one-line message: control characters (mf_utf8_is_control) and bytes that are not UTF-8 become '?', an incomplete character at the end is cut off. Writes a NUL at the new length (text[len] must be
 // writable) and returns that length.
 size_t mf_utf8_clean(char *text, size_t len);
 

@@ -197,12 +197,15 @@ static void print_json(const job *j, mf_buf *out) {
 }
 
 static void csv_text(mf_buf *out, const char *text) {
+    mf_buf shown = {0};
+    mf_buf_shown(&shown, mf_str_of(text), false);
     mf_buf_char(out, '"');
-    for (; *text; text++) {
-        if (*text == '"') mf_buf_char(out, '"');
-        mf_buf_char(out, *text);
+    for (const char *p = shown.failed ? "" : shown.data; p && *p; p++) {
+        if (*p == '"') mf_buf_char(out, '"');
+        mf_buf_char(out, *p);
     }
     mf_buf_char(out, '"');
+    free(shown.data);
 }
 
 static void print_csv(const job *j, mf_buf *out) {

@@ -54,6 +54,13 @@ static bool make_plan(facts *f, const mf_options *o, mf_error *err) {
 
 // ---- Text
 
+// A name from the file, with spaces behind it up to `width` bytes.
+static void add_name(mf_buf *out, mf_str name, size_t width) {
+    size_t start = out->len;
+    mf_buf_shown(out, name, false);
+    while (!out->failed && out->len < start + width) mf_buf_char(out, ' ');
+}
+
 static void shape_text(const mf_gguf_tensor *t, mf_buf *out) {
     for (uint32_t d = 0; d < t->n_dims; d++) mf_buf_printf(out, "%s%" PRIu64, d ? " x " : "", t->ne[d]);
 }
@@ -65,8 +72,9 @@ static void text_tensors(const facts *f, bool all, mf_buf *out) {
         if (!all && !is_key_tensor(t)) continue;
         mf_buf shape = {0};
         shape_text(t, &shape);
-        mf_buf_printf(out, "  %-34.*s %-8s %s\n", (int)t->name.len, t->name.ptr, mf_type_name(t->type),
-                      shape.data ? shape.data : "");
+        mf_buf_text(out, "  ");
+        add_name(out, t->name, 34);
+        mf_buf_printf(out, " %-8s %s\n", mf_type_name(t->type), shape.data ? shape.data : "");
         free(shape.data);
     }
 }
@@ -97,13 +105,16 @@ static void text_plan(const facts *f, mf_buf *out) {
 static void print_text(const facts *f, const mf_options *o, mf_buf *out) {
     const mf_gguf *file = f->loaded.file;
     char bytes[32];
-    mf_buf_printf(out, "%s: GGUF version %" PRIu32 ", %s", f->loaded.path, mf_gguf_version(file),
+    add_name(out, mf_str_of(f->loaded.path), 0);
+    mf_buf_printf(out, ": GGUF version %" PRIu32 ", %s", mf_gguf_version(file),
                   mf_bytes_text(mf_gguf_file_size(file), bytes));
     if (mf_gguf_n_parts(file) > 1) mf_buf_printf(out, " in %" PRIu32 " parts", mf_gguf_n_parts(file));
     mf_buf_text(out, "\n\nmetadata\n");
     for (size_t i = 0; i < mf_gguf_n_values(file); i++) {
         const mf_gguf_value *v = mf_gguf_value_at(file, i);
-        mf_buf_printf(out, "  %-42.*s ", (int)v->key.len, v->key.ptr);
+        mf_buf_text(out, "  ");
+        add_name(out, v->key, 42);
+        mf_buf_char(out, ' ');
         mf_info_value_text(v, out);
         mf_buf_char(out, '\n');
     }

@@ -137,7 +137,7 @@ static void log_logprobs(const job *j) {
             mf_buf_text(&line, k == 0 ? "" : k == 1 ? " | " : ", ");
             piece.len = 0;
             add_token_text(j, a->logprobs.data[i + k].id, &piece);
-            mf_piece_text((mf_str){piece.data, piece.len}, &line);
+            mf_buf_shown(&line, (mf_str){piece.data, piece.len}, true);
             mf_buf_printf(&line, " %.4f", (double)a->logprobs.data[i + k].logprob);
         }
         mf_log(MF_LOG_NOTICE, "logprob: %s", line.data ? line.data : "");

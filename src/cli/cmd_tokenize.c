@@ -59,7 +59,7 @@ static void print_pieces(const mf_tokenizer *t, const mf_token_array *ids, bool 
             continue;
         }
         mf_buf_printf(out, "%d\t", ids->data[i]);
-        mf_piece_text(text, out);
+        mf_buf_shown(out, text, true);
         mf_buf_char(out, '\n');
     }
     if (json) {

@@ -53,7 +53,7 @@ static void bash_values(mf_buf *out, const mf_command *command) {
             for (const char *p = flag->choices; *p; p++) mf_buf_char(out, *p == '|' ? ' ' : *p);
             mf_buf_text(out, "\" -- \"$cur\")) ;;\n");
         } else {
-            mf_buf_text(out, takes_path(flag) ? ") COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n" : ") COMPREPLY=() ;;\n");
+            mf_buf_text(out, takes_path(flag) ? ") _minfer_files ;;\n" : ") COMPREPLY=() ;;\n");
         }
     }
 }
@@ -74,7 +74,15 @@ static void bash_script(mf_buf *out) {
     size_t n;
     const mf_command *commands = mf_commands(&n);
     mf_buf_text(out, "# bash completion for minfer; source it, or put it into a folder of bash-completion.\n"
-                     "_minfer_models() { minfer list 2>/dev/null | sed -n '2,$s/ .*//p'; }\n"
+                     "# What lists print is text: it is read line by line, and no shell evaluates a word of it.\n"
+                     "_minfer_offer() {\n"
+                     "  local word\n"
+                     "  while IFS= read -r word; do\n"
+                     "    [[ $word == \"$cur\"* ]] && COMPREPLY+=(\"$word\")\n"
+                     "  done\n"
+                     "}\n"
+                     "_minfer_models() { _minfer_offer < <(minfer list --names 2>/dev/null); }\n"
+                     "_minfer_files() { mapfile -t COMPREPLY < <(compgen -f -- \"$cur\"); }\n"
                      "_minfer() {\n"
                      "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=");
     mf_buf_printf(out, "%s named=\"\" flags=\"\" names=\"", commands[0].name);
@@ -83,7 +91,7 @@ static void bash_script(mf_buf *out) {
                      "  if [ \"$COMP_CWORD\" -gt 1 ]; then\n"
                      "    case \" $names \" in *\" ${COMP_WORDS[1]} \"*) command=${COMP_WORDS[1]} named=1 ;; esac\n"
                      "  fi\n"
-                     "  case \"$command\" in\n");
+                     "  COMPREPLY=()\n  case \"$command\" in\n");
     for (size_t i = 0; i < n; i++) bash_flags(out, &commands[i]);
     mf_buf_text(out, "  esac\n  compopt -o filenames 2>/dev/null\n  case \"$command:$prev\" in\n");
     for (size_t i = 0; i < n; i++) bash_values(out, &commands[i]);
@@ -91,9 +99,9 @@ static void bash_script(mf_buf *out) {
                      "    case \"$command:$cur\" in\n"
                      "      *:-*) COMPREPLY=($(compgen -W \"$flags\" -- \"$cur\")) ;;\n"
                      "      completion:*) COMPREPLY=($(compgen -W \"bash zsh fish\" -- \"$cur\")) ;;\n"
-                     "      rm:*) COMPREPLY=($(compgen -W \"$(_minfer_models)\" -- \"$cur\")) ;;\n"
+                     "      rm:*) _minfer_models ;;\n"
                      "      *)\n"
-                     "      COMPREPLY=($(compgen -f -- \"$cur\") $(compgen -W \"$(_minfer_models)\" -- \"$cur\"))\n"
+                     "      _minfer_files\n      _minfer_models\n"
                      "      [ \"$COMP_CWORD\" = 1 ] && COMPREPLY+=($(compgen -W \"$names\" -- \"$cur\")) ;;\n"
                      "    esac ;;\n"
                      "  esac\n"
@@ -140,7 +148,7 @@ static void zsh_script(mf_buf *out) {
                      "_minfer() {\n  local command=");
     mf_buf_printf(out, "%s\n  local -a names flags models\n  names=(", commands[0].name);
     command_names(out);
-    mf_buf_text(out, ")\n  models=(${(f)\"$(minfer list 2>/dev/null | sed -n '2,$s/ .*//p')\"})\n"
+    mf_buf_text(out, ")\n  models=(${(f)\"$(minfer list --names 2>/dev/null)\"})\n"
                      "  if (( CURRENT > 2 )) && (( ${names[(Ie)${words[2]}]} )); then\n"
                      "    command=${words[2]}\n    words=(minfer ${words[3,-1]})\n    (( CURRENT-- ))\n"
                      "  elif (( CURRENT == 2 )); then\n    compadd -a names\n  fi\n"
@@ -151,9 +159,13 @@ static void zsh_script(mf_buf *out) {
             if (shown(&flags[k], &commands[i])) zsh_flag(out, &flags[k]);
         mf_buf_text(out, "    ) ;;\n");
     }
-    mf_buf_text(out, "  esac\n  case $command in\n    completion) _arguments $flags '1:shell:(bash zsh fish)' ;;\n"
-                     "    rm) _arguments $flags \"1:model:($models)\" ;;\n"
-                     "    *) _arguments $flags '*:file:_files' ; compadd -a models ;;\n  esac\n}\n_minfer \"$@\"\n");
+    mf_buf_text(
+        out,
+        "  esac\n  # The names are given to compadd as they are: a list in the words of _arguments would be evaluated.\n"
+        "  case $command in\n    completion) _arguments $flags '1:shell:(bash zsh fish)' ;;\n"
+        "    rm) _arguments $flags '1:model:_minfer_models' ;;\n"
+        "    *) _arguments $flags '*:file:_files' ; compadd -a models ;;\n  esac\n}\n_minfer_models() { compadd -a models "
+        "}\n_minfer \"$@\"\n");
 }
 
 // ---- fish
@@ -181,7 +193,7 @@ static void fish_script(mf_buf *out) {
     const mf_command *commands = mf_commands(&n);
     const mf_flag *flags = mf_flags(&n_flags);
     mf_buf_text(out, "# fish completion for minfer; put it as minfer.fish into ~/.config/fish/completions.\n"
-                     "function __minfer_models\n  minfer list 2>/dev/null | sed -n '2,$s/ .*//p'\nend\n"
+                     "function __minfer_models\n  minfer list --names 2>/dev/null\nend\n"
                      "function __minfer_command_is\n  set -l words (commandline -opc)\n  set -l names ");
     command_names(out);
     mf_buf_printf(out,
@@ -194,7 +206,8 @@ static void fish_script(mf_buf *out) {
         mf_buf_char(out, '\n');
     }
     mf_buf_text(out, "complete -c minfer -n '__minfer_command_is completion' -x -a 'bash zsh fish'\n"
-                     "complete -c minfer -n 'not __minfer_command_is completion' -a '(__minfer_models)' -d model\n");
+                     "complete -c minfer -n 'not __minfer_command_is completion' -a '(__minfer_models)' -d model\n"
+                     "complete -c minfer -n '__minfer_command_is rm' -f\n");
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < n_flags; k++)
             if (shown(&flags[k], &commands[i])) fish_flag(out, &flags[k], &commands[i]);

@@ -174,7 +174,7 @@ static const mf_flag flags[] = {
 
     // Output
     {"--json", NULL, MF_FLAG_BOOL, MF_CMD_ALL & ~(MF_CMD_BENCH | MF_CMD_RM | MF_CMD_COMPLETION | MF_CMD_HELP | CHAT),
-     MF_GROUP_OUTPUT, AT(json), .help = "prints one JSON object instead of text"},
+     MF_GROUP_OUTPUT, AT(json), .source = MF_SOURCE_FORM, .help = "prints one JSON object instead of text"},
     {"--logprobs --n-probs", "N", MF_FLAG_INT, MF_CMD_RUN, MF_GROUP_OUTPUT, AT(logprobs), RANGE(-1, MF_SAMPLER_LOGPROBS_MAX),
      .marks = MF_FLAG_NO_DEFAULT, .help = "log-probability of every token and of the N best (default: none)"},
     {"--meta", NULL, MF_FLAG_BOOL, RUN, MF_GROUP_OUTPUT, AT(meta), .help = "prints the file's metadata first"},
@@ -184,6 +184,8 @@ static const mf_flag flags[] = {
     {"--raw-output", NULL, MF_FLAG_BOOL, RUN, MF_GROUP_OUTPUT, AT(raw_output),
      .help = "lets control characters of an answer through to a terminal"},
     {"--yes -y", NULL, MF_FLAG_BOOL, MF_CMD_RM, MF_GROUP_OUTPUT, AT(yes), .env = "", .help = "removes without a question"},
+    {"--names", NULL, MF_FLAG_BOOL, MF_CMD_LIST, MF_GROUP_OUTPUT, AT(names), .env = "", .source = MF_SOURCE_FORM,
+     .help = "prints the names alone, a line each, for shells; those that would have to be quoted are left out"},
     {"--verbose -v", NULL, MF_FLAG_BOOL, MF_CMD_ALL, MF_GROUP_OUTPUT, AT(verbose), .help = "says more on standard error"},
     {"--help -h --usage", NULL, MF_FLAG_BOOL, MF_CMD_ALL, MF_GROUP_OUTPUT, AT(help), .env = "", .help = "prints this"},
     {"--version", NULL, MF_FLAG_BOOL, MF_CMD_ALL, MF_GROUP_OUTPUT, AT(version), .env = "",

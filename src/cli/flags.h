@@ -66,6 +66,7 @@ typedef enum mf_flag_source {
     MF_SOURCE_TEXT,
     MF_SOURCE_TEMP,
     MF_SOURCE_KL,
+    MF_SOURCE_FORM,
     MF_SOURCE_COUNT
 } mf_flag_source;
 

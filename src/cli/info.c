@@ -18,8 +18,7 @@ static bool is_real(mf_gguf_kind kind) { return kind == MF_GGUF_F32 || kind == M
 static void add_quoted(mf_buf *out, mf_str text) {
     bool cut = text.len > STRING_MOST;
     if (cut) text.len = STRING_MOST - mf_utf8_incomplete_tail(text.ptr, STRING_MOST);
-    mf_json_writer w = {.out = out};
-    mf_json_string(&w, text);
+    mf_buf_shown(out, text, true);
     if (cut) mf_buf_text(out, "…");
 }
 

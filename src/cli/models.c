@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,13 +33,14 @@ static char *cache_dir(void) {
     return home && *home ? join(home, ".cache/minfer/models") : mf_copy_text("", 0);
 }
 
-// "-00001-of-00003" at the end of a name: its place, and the part's number. NULL: no part of a split file.
-static const char *part_suffix(const char *name, size_t len, int *number) {
+// "-00001-of-00003" at the end of a name: its place, the part's number and how many there are. NULL: no part of a split file.
+static const char *part_suffix(const char *name, size_t len, int *number, int *n_parts) {
     const char *at = name + len - 15;
     if (len < 15 || at[0] != '-' || strncmp(at + 6, "-of-", 4) != 0) return NULL;
     for (int i = 1; i < 15; i++)
         if ((i < 6 || i > 9) && !isdigit((unsigned char)at[i])) return NULL;
     *number = (int)strtol(at + 1, NULL, 10);
+    *n_parts = (int)strtol(at + 10, NULL, 10);
     return at;
 }
 
@@ -50,12 +52,12 @@ typedef struct scan {
 
 static bool add_file(scan *s, const char *path) {
     size_t len = strlen(path), below = strlen(s->models->dir) + 1;
-    int number = 1;
+    int number = 1, n_parts = 0;
     if (len < 5 || strcasecmp(path + len - 5, ".gguf") != 0) return true;
-    const char *end = part_suffix(path, len - 5, &number);
+    const char *end = part_suffix(path, len - 5, &number, &n_parts);
     if (number != 1) return true;
     if (!end) end = path + len - 5;
-    mf_cached_model m = {mf_copy_text(path, len), NULL, mf_copy_text(path + below, (size_t)(end - path) - below)};
+    mf_cached_model m = {mf_copy_text(path, len), NULL, mf_copy_text(path + below, (size_t)(end - path) - below), n_parts};
     if (m.path) m.file = strrchr(m.path, '/') + 1;
     if (m.path && m.name && mf_array_push(&s->models->list, m)) return true;
     free(m.path);
@@ -155,6 +157,82 @@ const mf_cached_model *mf_models_find(const mf_cached_models *models, const char
     return mf_fail(err, MF_ERR_ARGUMENT, "no model '%.80s' in %.200s; minfer list shows what is there", word, models->dir),
            NULL;
 }
+
+// ---- By their exact names
+
+static const char *below(const mf_cached_models *models, const mf_cached_model *m) {
+    return m->path + strlen(models->dir) + 1;
+}
+
+const mf_cached_model *mf_models_named(const mf_cached_models *models, const char *name, mf_error *err) {
+    const mf_cached_model *found = NULL;
+    for (size_t i = 0; i < models->list.len; i++) {
+        const mf_cached_model *m = &models->list.data[i];
+        if (strcmp(below(models, m), name) == 0) return m;
+        if (strcmp(m->name, name) != 0) continue;
+        if (found)
+            return mf_fail(err, MF_ERR_LIMIT, "'%.80s' is the name of %.100s and of %.100s", name, below(models, found),
+                           below(models, m)),
+                   NULL;
+        found = m;
+    }
+    if (found) return found;
+    return mf_fail(err, MF_ERR_ARGUMENT, "no model has exactly the name '%.80s' in %.200s; minfer list shows the names",
+                   name, models->dir),
+           NULL;
+}
+
+// Opens the folder that a path below `dir` ends in, going through no link; *last is the path's last part.
+static int open_folder_of(const char *dir, char *path, const char **last) {
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char *part = path;
+    for (char *slash; fd >= 0 && (slash = strchr(part, '/')); part = slash + 1) {
+        *slash = 0;
+        int next = openat(fd, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), why = errno;
+        close(fd);
+        errno = why;
+        fd = next;
+    }
+    *last = part;
+    return fd;
+}
+
+static bool remove_parts(int folder, const char *file, int n_parts, mf_error *err) {
+    size_t len = strlen(file);
+    for (int i = 1; i <= (n_parts ? n_parts : 1); i++) {
+        mf_buf part = {0};
+        if (n_parts) // "…-00001-of-00003.gguf"
+            mf_buf_printf(&part, "%.*s%05d%s", (int)(len - 19), file, i, file + len - 14);
+        else
+            mf_buf_text(&part, file);
+        bool gone = !part.failed && (unlinkat(folder, part.data, 0) == 0 || (errno == ENOENT && i > 1));
+        if (!gone && part.failed) mf_fail_memory(err, len, "a path");
+        if (!gone && !part.failed) mf_fail(err, MF_ERR_IO, "can't remove %.300s: %s", part.data, strerror(errno));
+        free(part.data);
+        if (!gone) return false;
+    }
+    return true;
+}
+
+bool mf_models_remove(const mf_cached_models *models, const mf_cached_model *model, mf_error *err) {
+    const char *relative = below(models, model), *file;
+    char *path = mf_copy_text(relative, strlen(relative));
+    if (!path) return mf_fail_memory(err, strlen(relative), "a path");
+    int folder = open_folder_of(models->dir, path, &file);
+    bool outside = folder < 0 && (errno == ELOOP || errno == ENOTDIR);
+    bool ok = folder >= 0 && remove_parts(folder, file, model->n_parts, err);
+    if (outside)
+        mf_fail(err, MF_ERR_ARGUMENT, "'%.200s' lies outside of %.200s, behind a link; it is not minfer's to remove",
+                relative, models->dir);
+    else if (folder < 0)
+        mf_fail(err, MF_ERR_IO, "can't remove %.300s: %s", model->path, strerror(errno));
+    else
+        close(folder);
+    free(path);
+    return ok;
+}
+
+// ---- As the word MODEL
 
 bool mf_models_has(const char *word) {
     mf_cached_models models;

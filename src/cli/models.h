@@ -10,6 +10,7 @@ typedef struct mf_cached_model {
     char *path;
     const char *file; // its last part, into path
     char *name;       // the path below the folder, without .gguf and the number of the part
+    int n_parts;      // of a split file; else 0
 } mf_cached_model;
 
 typedef struct mf_cached_models {
@@ -25,6 +26,13 @@ void mf_models_free(mf_cached_models *models);
 // The model that a word means: the one whose name or file has it as its whole, else the only one whose name contains it, in any case.
 // NULL with err: none (MF_ERR_ARGUMENT), or several (MF_ERR_LIMIT, with their names).
 const mf_cached_model *mf_models_find(const mf_cached_models *models, const char *word, mf_error *err);
+
+// The model with exactly this name, or whose path below the folder is this one. NULL with err: none, or several.
+const mf_cached_model *mf_models_named(const mf_cached_models *models, const char *name, mf_error *err);
+
+// Removes a model's file, or all parts of a split one. Only what lies in the folder itself is touched: nothing behind a link to another
+// folder, and of a link to a file the link. False with err.
+bool mf_models_remove(const mf_cached_models *models, const mf_cached_model *model, mf_error *err);
 
 bool mf_models_has(const char *word); // one or several
 

@@ -56,7 +56,7 @@ typedef struct mf_options {
     const char *dump_dot, *dump_json, *trace; // NULL: not asked for
     bool op_timing;
 
-    bool json, verbose, help, help_markdown, help_man, version, yes;
+    bool json, verbose, help, help_markdown, help_man, version, yes, names;
     const char *color;                 // NULL: auto
     const char *kl_base, *save_logits; // perplexity
     int32_t chunks;                    // -1: all

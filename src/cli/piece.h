@@ -1,11 +1,8 @@
-// A token's bytes for people and programs: they may be a part of a character.
+// A token's bytes for programs: they may be a part of a character.
 #ifndef MF_CLI_PIECE_H
 #define MF_CLI_PIECE_H
 
 #include "base/json.h"
-
-// In quotes, with \xHH for bytes that are no whole characters and for control characters (\n for a line end).
-void mf_piece_text(mf_str piece, mf_buf *out);
 
 // A string, or the list of its bytes where they are no whole characters.
 void mf_piece_json(mf_str piece, mf_json_writer *w);

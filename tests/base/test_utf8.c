@@ -82,6 +82,7 @@ static void test_clean(void **state) {
         {"tab\tnewline\n\x1b[1m", "tab?newline??[1m"},
         {"\xc3\xa9\xff\xc3", "\xc3\xa9?"},
         {"\xe2\x80\xa8 \xc2\x9b", "? ?"},
+        {"\xe2\x80\xae\xe2\x81\xa6\xd8\x9c.", "???."}, // marks of direction
         {"", ""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

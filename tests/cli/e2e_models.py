@@ -2,11 +2,12 @@
 import json
 import os
 import pty
+import re
 import shutil
 import subprocess
 
 import command
-from command import MINFER, SCRATCH, environment, good, refused, run, tiny
+from command import MINFER, SCRATCH, environment, good, refused, run, string, tiny, with_metadata
 
 CACHE = os.path.join(SCRATCH, "cache")
 FOLDER = os.path.join(CACHE, "minfer", "models")
@@ -75,9 +76,11 @@ def no_model():
 def removal():
     fill("one.gguf", "two.gguf", "big-00001-of-00002.gguf", "big-00002-of-00002.gguf")
     refused(2, "--yes", "rm", "one", env=ENV)
-    refused(2, "no name", "rm", env=ENV)
-    refused(1, "no model 'three'", "rm", "three", "--yes", env=ENV)
-    refused(1, "may be any of", "rm", "o", "--yes", env=ENV)
+    refused(2, f"the models lie in {FOLDER}", "rm", env=ENV)
+    refused(1, "no model has exactly the name 'three'", "rm", "three", "--yes", env=ENV)
+    refused(1, "no model has exactly the name 'o'", "rm", "o", "--yes", env=ENV)
+    refused(1, "no model has exactly the name '/'", "rm", "/", "--yes", env=ENV)
+    refused(1, "no model has exactly the name 'ONE'", "rm", "ONE", "--yes", env=ENV)
     refused(1, "no model", "rm", tiny("qwen2-mix"), "--yes", env=ENV)
     assert "removed" in good("rm", "one", "--yes", env=ENV).err and not os.path.exists(os.path.join(FOLDER, "one.gguf"))
     good("rm", "big", "-y", env=ENV)
@@ -91,4 +94,47 @@ def removal():
         assert b"remove " in p.stderr and len(os.listdir(FOLDER)) == left and p.returncode == (1 if left else 0), p
 
 
-command.main([listing, names, no_model, removal])
+def removal_stays_inside():
+    """Nothing behind a link is touched; a link itself lies in the cache."""
+    outside = os.path.join(SCRATCH, "outside")
+    fill("own/one.gguf", "best-of-00003.gguf", "twice.gguf", "twice.GGUF")
+    os.makedirs(outside)
+    mine = os.path.join(outside, "mine.gguf")
+    shutil.copy(tiny("qwen2-mix"), mine)
+    os.symlink(outside, os.path.join(FOLDER, "link"))
+    os.symlink(outside, os.path.join(FOLDER, "own", "link"))
+    os.symlink(mine, os.path.join(FOLDER, "alias.gguf"))
+    for name in ("link/mine", "link/mine.gguf", "own/link/mine"):
+        refused(1, "behind a link", "rm", name, "--yes", env=ENV)
+    for name in ("mine", "/", "..", mine, "../../../outside/mine", "link/../link/mine", "own", "link"):
+        refused(1, "no model has exactly the name", "rm", name, "--yes", env=ENV)
+    good("rm", "alias", "--yes", env=ENV)
+    assert os.path.exists(mine) and not os.path.lexists(os.path.join(FOLDER, "alias.gguf"))
+    refused(1, "'twice' is the name of twice.", "rm", "twice", "--yes", env=ENV)
+    for name in ("best-of-00003", "own/one.gguf", "twice.gguf"):
+        good("rm", name, "--yes", env=ENV)
+    assert sorted(os.listdir(FOLDER)) == ["link", "own", "twice.GGUF"] and os.listdir(outside) == ["mine.gguf"]
+
+
+def names_are_shown():
+    """What a file's name or metadata says never reaches a terminal as a command to it."""
+    fill()
+    hostile = "a\x1b[31mb\u202ec\u009bd"
+    shutil.copy(with_metadata("qwen2-mix", [("key\x1b[2J\u009b", 8, string("value\x1b]0;t\x07"))]), os.path.join(FOLDER, hostile + ".gguf"))
+    name = "a\\x1B[31mb\\xE2\\x80\\xAEc\\xC2\\x9Bd"
+    for args in (["list"], ["list", "--json"], ["info", hostile], ["info", hostile, "--json"], ["doctor"], ["doctor", "--json"], [hostile, "hi", "--raw", "-n", "1", "--meta"],
+                 ["rm", hostile], ["bench", hostile, "-p", "0", "-n", "1", "-r", "1", "--warmup-ms", "0", "-o", "csv"], ["rm", hostile[:-1]], ["run", hostile + "x", "y"]):
+        r = run(*args, env=ENV)
+        said = r.out.decode() + r.err
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", said), (args, said)
+    assert name in good("list", env=ENV).out.decode()
+    shown = good("info", hostile, env=ENV).out.decode()
+    assert name in shown and "key\\x1B[2J\\xC2\\x9B" in shown and '"value\\x1B]0;t\\x07"' in shown
+    assert json.loads(good("list", "--json", env=ENV).out)["models"][0]["name"] == hostile
+    assert good("list", "--names", env=ENV).out == b""
+    refused(2, "are both given", "list", "--names", "--json", env=ENV)
+    fill("plain-7B.gguf", "org/Other_1.gguf", "with space.gguf", "a$b.gguf", "-flag.gguf", "modèle.gguf")
+    assert good("list", "--names", env=ENV).out.decode() == "modèle\norg/Other_1\nplain-7B\n"
+
+
+command.main([listing, names, no_model, removal, removal_stays_inside, names_are_shown])
