@@ -146,6 +146,7 @@ static mf_line_end read_text(mf_chat *c, mf_buf *text) {
 // Takes a text: a command or a question. False ends the conversation.
 static bool take(mf_chat *c, mf_str text, bool command) {
     mf_error err = {0};
+    mf_interrupt_clear(); // one during the last answer stops nothing of this one
     bool ok = command ? mf_chat_command(c, text, &err) : mf_chat_ask(c, text, &err);
     if (!ok && !c->out.failed && err.text[0]) mf_log(MF_LOG_ERROR, "%s", err.text);
     return !c->out.failed && !c->quit && !(c->o->single_turn && ok && !command);

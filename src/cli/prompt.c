@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "cli/terminal.h"
 
 static bool has_chatml(const mf_tokenizer *t) {
     return mf_tokenizer_find(t, MF_STR("<|im_start|>")) >= 0 && mf_tokenizer_find(t, MF_STR("<|im_end|>")) >= 0;
@@ -44,11 +45,18 @@ bool mf_prompt_variables(const mf_options *o, mf_arena *arena, const mf_json **o
     return (*out)->kind == MF_JSON_OBJECT || mf_fail(err, MF_ERR_ARGUMENT, "--chat-template-kwargs takes a JSON object");
 }
 
+static bool interrupted(void *arg) {
+    (void)arg;
+    return mf_interrupted();
+}
+
 bool mf_prompt_messages(void *source, const mf_chat_message *messages, size_t n, bool open_answer, mf_token_array *ids,
                         mf_error *err) {
     mf_prompt_source *s = source;
     mf_arena arena = {0};
-    mf_chat_request request = {.generation_prompt = open_answer, .tokenizer = s->loaded->tokenizer, .rules = true};
+    static const mf_jinja_options options = {.now = -1, .stop = interrupted};
+    mf_chat_request request = {
+        .generation_prompt = open_answer, .tokenizer = s->loaded->tokenizer, .rules = true, .options = &options};
     request.messages = mf_chat_messages(&arena, messages, n, err);
     mf_chat_prompt prompt = {0};
     bool ok = request.messages && mf_prompt_variables(s->options, &arena, &request.variables, err) &&

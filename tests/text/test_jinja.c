@@ -14,6 +14,7 @@
 
 static mf_arena arena;
 static const mf_json *fixture;
+static uint64_t steps; // 0: as many as there are
 
 static int read_fixture(void **state) {
     (void)state;
@@ -33,7 +34,7 @@ static bool render(mf_str source, const mf_json *variables, mf_jinja_output *out
         vars[n++] = (mf_jinja_var){v->key, v, mf_str_is(v->key, "messages")};
     }
     *out = (mf_jinja_output){0};
-    const mf_jinja_options options = {.now = 1735689600}; // 2025-01-01 00:00 UTC
+    const mf_jinja_options options = {.now = 1735689600, .steps = steps}; // 2025-01-01 00:00 UTC
     mf_jinja *t = mf_jinja_new(source, err);
     bool ok = t && mf_jinja_render(t, vars, n, &options, out, err);
     mf_jinja_free(t);
@@ -165,8 +166,6 @@ static void test_bounds(void **state) {
     free(text.data);
 }
 
-// ---- Marks
-
 // The output with [ and ] around what came from messages.
 static void marked(const char *source, const char *variables, const char *want) {
     mf_jinja_output out;
@@ -186,6 +185,86 @@ static void marked(const char *source, const char *variables, const char *want) 
     free(text.data);
     mf_jinja_output_free(&out);
 }
+
+// What is done counts, not what is visited: each of these would go on for hours.
+static void test_work(void **state) {
+    (void)state;
+    static const char m[] = "{\"messages\": [\"ab\"]}";
+    static const char twice[] = "{% set n = namespace(a=(1,), b=(1,)) %}{% for i in range(40) %}{% set n.a = (n.a, n.a) %}"
+                                "{% set n.b = (n.b, n.b) %}{% endfor %}";
+    static const char *const shared[] = {"{1: 2}[n.a]", "{n.a: 1}",          "n.a == n.b",   "n.a < n.b", "n.a|string",
+                                         "n.a|tojson",  "[n.a]|unique|list", "n.a in [n.b]", "[][n.a].x"};
+    steps = 20000000; // a tenth of all, for the test's time
+    for (size_t i = 0; i < sizeof shared / sizeof shared[0]; i++) {
+        char source[400];
+        snprintf(source, sizeof source, "%s{{ %s }}", twice, shared[i]);
+        refused(source, m, "template line 1: `");
+    }
+    static const char *const setups[][2] = {
+        {"[1] * 1000000", "2 in x"},
+        {"[10 ** 4000] * 1000000", "10 ** 4000 + 1 in x"},
+        {"[10 ** 300] * 1000000", "1e300 in x"},
+        {"[1] * 1000000", "x.count(2)"},
+        {"'x' * 10000000", "(x ~ '1').startswith((x ~ '2',) * 1000000)"},
+        {"['x' * 1000000 ~ '1', 'x' * 1000000 ~ '2']", "x[0] == x[1] or x[0] < x[1]"},
+        {"'x' * 10000000", "'xxy' in x or x.rfind('yx') == 0 or x.count('y')"},
+        {"'Ã¤' * 10000000", "x[9999999] == 1 or x.startswith('b', 9999999)"},
+        {"'x' * 30000", "x.strip('y' * 30000 ~ 'x')"},
+        {"'x' * 1000000", "x.isalpha() and x.isupper() and x|wordcount == 0"},
+        {"[1.1e300] * 100", "x|map('round', 300)|join"},
+        {"'0' * 1000000", "x|int(0, 16) or x|float == 1"},
+        {"'{b}' * 1000", "x.format(a=1, b=2)"},
+        {"10 ** 2000", "x * x == 1 or x // 7 == 1"},
+        {"'%c' * 2048", "strftime_now(x)"},
+        {"(messages[0][0] ~ 'x') * 1000000", "x[5:6] == 'y' or x[::-1] == 'y'"},
+    };
+    for (size_t i = 0; i < sizeof setups / sizeof setups[0]; i++) {
+        char source[400];
+        snprintf(source, sizeof source,
+                 "{%% set x = %s %%}\n{%% for i in range(100000) %%}{%% for k in range(100000) %%}{%% if %s %%}{%% endif %%}"
+                 "{%% endfor %%}{%% endfor %%}",
+                 setups[i][0], setups[i][1]);
+        refused(source, m, "`: the rendering "); // takes more than so many steps, or needs more than so many megabytes
+    }
+    steps = 0;
+    marked("{% set x = (messages[0][0] ~ 'x') * 1000000 %}{% for c in x %}{% endfor %}{{ x.split('x')|length }}", m,
+           "1000001");
+    refused("{% set x = (messages[0][0] ~ 'x') * 1100000 %}", m, "pieces of a conversation");
+    refused("{% for i in range(99999) %}{% for k in range(99999) %}{% endfor %}{% endfor %}", m,
+            "takes more than 200000000 steps");
+    mf_buf text = {0};
+    mf_buf_text(&text, "{{ f(");
+    for (int i = 0; i < 90000; i++) mf_buf_printf(&text, "a%d=1,", i);
+    mf_buf_text(&text, ") }}");
+    refused(text.data, "{}", "more than 1000 keyword arguments");
+    text.len = 0;
+    mf_buf_text(&text, "{% macro f(");
+    for (int i = 0; i < 90000; i++) mf_buf_printf(&text, "%sa%d", i ? "," : "", i);
+    mf_buf_text(&text, ") %}{% endmacro %}");
+    refused(text.data, "{}", "more than 1000 parameters");
+    free(text.data);
+}
+
+static bool stop_at_third(void *arg) { return ++*(int *)arg == 3; }
+
+static void test_stop(void **state) {
+    (void)state;
+    static const char source[] = "{% for i in range(99999) %}{% for k in range(99) %}{% endfor %}{% endfor %}";
+    mf_error err = {0};
+    mf_jinja *t = mf_jinja_new(MF_STR(source), &err);
+    assert_non_null(t);
+    int asked = 0;
+    const mf_jinja_options options = {.now = -1, .stop = stop_at_third, .stop_arg = &asked};
+    mf_jinja_output out;
+    assert_false(mf_jinja_render(t, NULL, 0, &options, &out, &err));
+    assert_int_equal(asked, 3);
+    assert_int_equal(err.code, MF_ERR_CANCELLED);
+    assert_non_null(strstr(err.text, "stopped"));
+    mf_jinja_output_free(&out);
+    mf_jinja_free(t);
+}
+
+// ---- Marks
 
 static void test_marks(void **state) {
     (void)state;
@@ -262,6 +341,8 @@ int main(void) {
         cmocka_unit_test(test_refusals_at_run_time),
         cmocka_unit_test(test_extremes),
         cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_work),
+        cmocka_unit_test(test_stop),
         cmocka_unit_test(test_marks),
         cmocka_unit_test(test_long_conversation),
     };

@@ -73,7 +73,7 @@ int mf_jbig_compare(mf_jval a, mf_jval b) {
 // |a| + |b|, or |a| - |b| where |a| >= |b|.
 static bool add_magnitude(mf_jrun *run, const wide *a, const wide *b, bool minus, bool negative, mf_jval *out) {
     uint32_t n = a->n > b->n ? a->n : b->n;
-    mf_jbig *sum = new_big(run, n + 1);
+    mf_jbig *sum = mf_jpay(run, n) ? new_big(run, n + 1) : NULL;
     if (!sum) return false;
     int64_t carry = 0;
     for (uint32_t i = 0; i <= n; i++) {
@@ -94,7 +94,7 @@ static bool add(mf_jrun *run, const wide *a, const wide *b, mf_jval *out) {
 
 static bool multiply(mf_jrun *run, const wide *a, const wide *b, mf_jval *out) {
     mf_jbig *product = new_big(run, (size_t)a->n + b->n + 1);
-    if (!product || !mf_jcharge(run, (size_t)a->n * b->n)) return false;
+    if (!product || !mf_jpay(run, (uint64_t)a->n * b->n)) return false;
     for (uint32_t i = 0; i < a->n; i++) {
         uint64_t carry = 0;
         for (uint32_t k = 0; k < b->n || carry; k++) {
@@ -143,7 +143,7 @@ static bool divide(mf_jrun *run, const wide *a, const wide *b, mf_jval *quotient
     mf_jbig *q = new_big(run, m >= n ? m - n + 1 : 1);
     uint32_t *top = mf_jalloc(run, (size_t)m + n + 3, sizeof *top), *down = mf_jalloc(run, n, sizeof *down);
     mf_jbig *r = new_big(run, n);
-    if (!q || !top || !down || !r || !mf_jcharge(run, (size_t)m * n)) return false;
+    if (!q || !top || !down || !r || !mf_jpay(run, (uint64_t)m * n + m)) return false;
     uint64_t carry = 0;
     for (uint32_t i = 0; i < m || carry; i++) {
         carry += i < m ? (uint64_t)a->limbs[i] * scale : 0;

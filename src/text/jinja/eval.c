@@ -15,6 +15,7 @@ mf_jval *mf_jslot_of(mf_jvars *vars, mf_jslot slot) {
 }
 
 void mf_jscope_enter(mf_jrun *run, const mf_jscope *scope, mf_jvars *vars) {
+    mf_jpay(run, scope->n); // where nothing is left, the next node fails
     for (size_t i = 0; i < scope->n; i++) {
         const mf_jload *l = &scope->loads[i];
         vars->slots[l->slot] = l->how == MF_LOAD_ALIAS     ? *mf_jslot_of(vars, l->from)
@@ -143,7 +144,7 @@ bool mf_jadd_keyword(mf_jrun *run, mf_jargs *args, mf_jval name, mf_jval value) 
         if (mf_str_eq(mf_jstr_slice(args->kw[i].name.str), mf_jstr_slice(name.str)))
             return mf_jraise(run, "got multiple values for keyword argument '%.*s'", (int)name.str->len, name.str->ptr);
     mf_jkeyword *kw = mf_jalloc(run, args->n_kw + 1, sizeof *kw);
-    if (!kw || !mf_jcharge(run, args->n_kw * 32)) return false;
+    if (!kw || !mf_jpay(run, 4 * args->n_kw)) return false;
     if (args->n_kw) memcpy(kw, args->kw, args->n_kw * sizeof *kw);
     kw[args->n_kw++] = (mf_jkeyword){name, value};
     args->kw = kw;
@@ -230,7 +231,7 @@ static bool eval_node(mf_jrun *run, const mf_jnode *node, mf_jvars *vars, mf_jva
 bool mf_jeval(mf_jrun *run, const mf_jnode *node, mf_jvars *vars, mf_jval *out) {
     bool ok = mf_jenter(run);
     if (ok) {
-        ok = mf_jcharge(run, 0) && eval_node(run, node, vars, out);
+        ok = mf_jpay(run, MF_JCOST_NODE + node->slot.hops) && eval_node(run, node, vars, out);
         mf_jleave(run);
     }
     if (!ok) mf_jlocate(run, node);

@@ -175,6 +175,7 @@ static bool bind_macro(mf_jrun *run, const mf_jmacro *macro, mf_jargs *args, mf_
     size_t n = node->list.n, given = args->n < n ? args->n : n;
     bool found_caller = false;
     int shown = macro->name.len < 80 ? (int)macro->name.len : 80;
+    if (!mf_jpay(run, n * (args->n_kw + 1))) return false;
     for (size_t i = 0; i < n; i++) {
         const mf_jnode *parameter = node->list.items[i];
         mf_jval *slot = &vars->slots[parameter->slot.slot];
@@ -389,8 +390,10 @@ static mf_jflow exec_node(mf_jrun *run, const mf_jnode *node, mf_jvars *vars, mf
 mf_jflow mf_jexec(mf_jrun *run, mf_jnodes body, mf_jvars *vars, mf_jbuild *out) {
     mf_jflow flow = MF_FLOW_ON;
     if (!mf_jenter(run)) return MF_FLOW_FAILED;
-    for (size_t i = 0; flow == MF_FLOW_ON && i < body.n; i++)
-        flow = mf_jcharge(run, 0) ? exec_node(run, body.items[i], vars, out) : MF_FLOW_FAILED;
+    for (size_t i = 0; flow == MF_FLOW_ON && i < body.n; i++) {
+        flow = mf_jpay(run, MF_JCOST_NODE) ? exec_node(run, body.items[i], vars, out) : MF_FLOW_FAILED;
+        if (flow == MF_FLOW_FAILED) mf_jlocate(run, body.items[i]);
+    }
     mf_jleave(run);
     return flow;
 }

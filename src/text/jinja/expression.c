@@ -64,14 +64,15 @@ static mf_jnode *parse_strings(mf_jparser *p) { // adjacent literals are one
 static mf_jnode *parse_number(mf_jparser *p) {
     mf_jnode *node = mf_jp_node_here(p, MF_N_CONST);
     if (!node) return NULL;
+    mf_jrun run = {.arena = p->t->arena, .err = p->err, .steps = MF_JINJA_STEPS, .work = MF_JINJA_STEPS};
+    bool ok;
     if (p->token.kind == MF_T_FLOAT) {
         double value;
-        if (!mf_jparse_real(p->token.text, &value))
-            return mf_jrefuse(p->t, p->token.from, MF_ERR_FORMAT, p->err, "a number out of range"), NULL;
+        if (!mf_jparse_real(&run, p->token.text, &value, &ok)) return NULL;
+        if (!ok) return mf_jrefuse(p->t, p->token.from, MF_ERR_FORMAT, p->err, "a number out of range"), NULL;
         node->value = mf_jreal(value);
     } else {
-        mf_jrun run = {.arena = p->t->arena, .err = p->err, .steps = MF_JINJA_STEPS};
-        bool ok, done = mf_jparse_int(&run, p->token.text, 0, &node->value, &ok);
+        bool done = mf_jparse_int(&run, p->token.text, 0, &node->value, &ok);
         p->t->arena = run.arena;
         if (!done) return NULL;
         if (!ok)
@@ -222,6 +223,9 @@ static bool bad_call(mf_jparser *p, const mf_jtoken *open) {
 static mf_jnode *parse_keyword(mf_jparser *p, const mf_jnode_list *others) {
     mf_jnode *node = mf_jp_node_here(p, MF_N_KEYWORD);
     if (!node || !mf_jp_const_text(p, p->token.text, &node->value)) return NULL;
+    if (others->len == MF_JP_MOST_NAMED)
+        return mf_jrefuse(p->t, p->token.from, MF_ERR_LIMIT, p->err, "more than %d keyword arguments", MF_JP_MOST_NAMED),
+               NULL;
     for (size_t i = 0; i < others->len; i++)
         if (mf_str_eq(mf_jstr_slice(others->data[i]->value.str), p->token.text))
             return mf_jrefuse(p->t, p->token.from, MF_ERR_FORMAT, p->err, "the keyword argument '%.*s' is repeated",

@@ -48,6 +48,7 @@ FILTER(do_title) {
     mf_jbuild b = {.run = run};
     if (!self_text(run, args, &text)) return false;
     const mf_jstr *s = text.str;
+    if (!mf_jpay(run, 2 * (uint64_t)s->len)) return false;
     for (size_t at = 0; at < s->len;) {
         size_t start = at, first, end;
         bool begins = begins_word(mf_jstr_next(s, &at));
@@ -174,8 +175,8 @@ FILTER(do_truncate) {
     if (has && (double)n <= length + leeway) return *out = s, true; // of any type
     if (s.type != MF_J_STR) return mf_jraise(run, "object of type '%s' can't be truncated", mf_jtype_name(s));
     if (args->bound[1].type == MF_J_FLOAT) return mf_jraise(run, "slice indices must be integers or None");
-    size_t to = mf_jstr_offset(s.str, (size_t)keep);
-    size_t space = killwords ? SIZE_MAX : mf_jstr_rfind(s.str, MF_STR(" "), 0, to);
+    size_t to = mf_jstr_offset(s.str, (size_t)keep), space = SIZE_MAX;
+    if (!mf_jpay_bytes(run, to) || (!killwords && !mf_jstr_rfind(run, s.str, MF_STR(" "), 0, to, &space))) return false;
     mf_jval head = mf_jtext(mf_jstr_part(run, s.str, 0, space != SIZE_MAX ? space : to));
     if (!head.str) return false;
     head.str->markup = s.str->markup;
@@ -186,14 +187,14 @@ FILTER(do_wordcount) {
     mf_jval text;
     int64_t n = 0;
     bool inside = false;
-    if (!self_text(run, args, &text)) return false;
+    if (!self_text(run, args, &text) || !mf_jpay(run, 2 * (uint64_t)text.str->len)) return false;
     for (size_t at = 0; at < text.str->len;) {
         bool word = mf_is_word(mf_jstr_next(text.str, &at));
         n += word && !inside;
         inside = word;
     }
     *out = mf_jint(n);
-    return mf_jcharge(run, text.str->len);
+    return true;
 }
 
 FILTER(do_striptags) {
@@ -203,11 +204,12 @@ FILTER(do_striptags) {
     const mf_jstr *s = text.str;
     size_t at = 0;
     for (;;) {
-        size_t start = mf_jstr_find(s, MF_STR("<"), at, s->len), end = SIZE_MAX;
+        size_t start, end = SIZE_MAX;
+        if (!mf_jstr_find(run, s, MF_STR("<"), at, s->len, &start)) return false;
         if (start == SIZE_MAX) break;
         bool comment = mf_str_starts((mf_str){s->ptr + start, s->len - start}, MF_STR("<!--"));
-        if (!comment || start + 4 <= s->len)
-            end = mf_jstr_find(s, comment ? MF_STR("-->") : MF_STR(">"), comment ? start + 4 : start, s->len);
+        mf_str close = comment ? MF_STR("-->") : MF_STR(">");
+        if (!mf_jstr_find(run, s, close, comment ? start + 4 : start, s->len, &end)) return false;
         if (end == SIZE_MAX) break;
         mf_jbuild_part(&kept, s, at, start);
         at = end + (comment ? 3 : 1);
@@ -227,7 +229,8 @@ FILTER(do_striptags) {
 }
 
 static void quote_url(mf_jbuild *b, const mf_jstr *s, bool query) {
-    for (size_t i = 0; i < s->len; i++) {
+    if (!b->failed) b->failed = !mf_jpay(b->run, (uint64_t)s->len * MF_JCOST_PRINT);
+    for (size_t i = 0; i < s->len && !b->failed; i++) {
         unsigned char c = (unsigned char)s->ptr[i];
         bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
                      (c && strchr("_.-~", c)) || (c == '/' && !query);
@@ -274,6 +277,7 @@ FILTER(do_xmlattr) {
         mf_jval key = d->entries[i].key, value = d->entries[i].value, text;
         if (value.type == MF_J_NONE || value.type == MF_J_UNDEFINED) continue;
         if (key.type != MF_J_STR) return mf_jraise(run, "expected string, got '%s'", mf_jtype_name(key));
+        if (!mf_jpay(run, key.str->len)) return false;
         for (size_t k = 0; k < key.str->len; k++)
             if (key.str->ptr[k] && strchr(" \t\n\r\f\v/>=", key.str->ptr[k]))
                 return mf_jraise(run, "Invalid character in attribute name");
@@ -293,11 +297,12 @@ FILTER(do_filesizeformat) {
     static const char *const binary[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"};
     mf_jval v = args->bound[0], text;
     double bytes;
-    bool two;
+    bool two, ok;
     if (!mf_jarg_true(run, args->bound[1], false, &two)) return false;
     if (v.type == MF_J_UNDEFINED) return mf_jundefined_fail(run, v);
     if (v.type == MF_J_STR) {
-        if (!mf_jparse_real(mf_jstr_slice(v.str), &bytes)) return mf_jraise(run, "could not convert string to float");
+        if (!mf_jparse_real(run, mf_jstr_slice(v.str), &bytes, &ok)) return false;
+        if (!ok) return mf_jraise(run, "could not convert string to float");
     } else if (!mf_jis_number(v)) {
         return mf_jraise(run, "float() argument must be a string or a real number, not '%s'", mf_jtype_name(v));
     } else if (!mf_jto_real(run, v, &bytes)) {

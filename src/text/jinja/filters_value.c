@@ -73,7 +73,8 @@ FILTER(do_int) {
         if (!mf_jparse_int(run, mf_jstr_slice(v.str), (int)base, out, &ok)) return false;
         if (ok) return true;
     }
-    if (mf_jparse_real(mf_jstr_slice(v.str), &value)) return int_by_float(run, value, otherwise, out);
+    if (!mf_jparse_real(run, mf_jstr_slice(v.str), &value, &ok)) return false;
+    if (ok) return int_by_float(run, value, otherwise, out);
     *out = otherwise;
     return true;
 }
@@ -81,12 +82,14 @@ FILTER(do_int) {
 FILTER(do_float) {
     mf_jval v = args->bound[0];
     double value;
+    bool ok = false;
     if (v.type == MF_J_UNDEFINED) return mf_jundefined_fail(run, v);
     if (mf_jis_number(v)) {
         if (!mf_jto_real(run, v, &value)) return false;
         return *out = mf_jreal(value), true;
     }
-    if (v.type == MF_J_STR && mf_jparse_real(mf_jstr_slice(v.str), &value)) return *out = mf_jreal(value), true;
+    if (v.type == MF_J_STR && !mf_jparse_real(run, mf_jstr_slice(v.str), &value, &ok)) return false;
+    if (ok) return *out = mf_jreal(value), true;
     *out = given(args->bound[1]) ? args->bound[1] : mf_jreal(0);
     return true;
 }
@@ -95,6 +98,7 @@ FILTER(do_float) {
 static bool round_real(mf_jrun *run, double value, int64_t digits, mf_jval *out) {
     char text[800];
     double result;
+    if (!mf_jpay(run, MF_JCOST_NUMBER * (fabs(value) > 1e15 || digits > 15 ? 8 : 1))) return false;
     if (!isfinite(value) || digits > 330) return *out = mf_jreal(value), true;
     if (digits < -310) return *out = mf_jreal(0 * value), true;
     if (digits >= 0) {
@@ -297,6 +301,7 @@ const mf_jfunction *mf_jtest_find(mf_str name) { return mf_jfunction_in(mf_jtest
 bool mf_jcall_named(mf_jrun *run, bool filter, mf_jval name, mf_jval value, const mf_jargs *rest, size_t skip,
                     mf_jval *out) {
     const char *what = filter ? "filter" : "test";
+    if (!mf_jpay(run, 2 * MF_JCOST_LOOKUP)) return false;
     if (name.type != MF_J_STR) return mf_jraise(run, "No %s named by a %s", what, mf_jtype_name(name));
     const mf_jfunction *f = (filter ? mf_jfilter_find : mf_jtest_find)(mf_jstr_slice(name.str));
     int shown = name.str->len < 40 ? (int)name.str->len : 40;

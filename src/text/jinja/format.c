@@ -110,6 +110,9 @@ static void add_point(char *text, size_t room) {
 
 static bool put_real(mf_jbuild *b, const layout *l, double value, char type) {
     char text[800];
+    // printf makes all digits of a large number, then those that are asked for.
+    int64_t printed = (fabs(value) > 1e15 ? 300 : 0) + (l->precision > 0 ? l->precision : 0);
+    if (!mf_jpay(b->run, MF_JCOST_NUMBER + 4 * (uint64_t)printed)) return false;
     bool percent = type == '%', negative = signbit(value) && !isnan(value);
     if (percent) value *= 100;
     if (!isfinite(value)) {
@@ -372,6 +375,7 @@ bool mf_jpercent(mf_jrun *run, const mf_jstr *format, mf_jval values, mf_jval *o
     percent p = {.b = {.run = run}, .format = format, .values = values};
     if (format->markup) return mf_jfail(run, MF_ERR_UNSUPPORTED, "%% on Markup is not supported");
     while (p.at < format->len) {
+        if (!mf_jpay(run, MF_JCOST_CALL)) return false;
         const char *found = memchr(format->ptr + p.at, '%', format->len - p.at);
         size_t to = found ? (size_t)(found - format->ptr) : format->len;
         mf_jbuild_part(&p.b, format, p.at, to);
@@ -479,6 +483,7 @@ static bool field_value(formatter *f, mf_str name, mf_jval *out) {
         *out = f->args->pos[index];
         return true;
     }
+    if (!mf_jpay(f->run, f->args->n_kw)) return false;
     for (size_t i = 0; i < f->args->n_kw; i++) {
         if (!mf_str_eq(mf_jstr_slice(f->args->kw[i].name.str), name)) continue;
         *out = f->args->kw[i].value;
@@ -551,6 +556,7 @@ static bool format_field(formatter *f, const mf_jstr *s, size_t from, size_t to,
 
 static bool format_text(formatter *f, const mf_jstr *s, int depth, mf_jbuild *b) {
     if (depth < 0) return mf_jraise(f->run, "Max string recursion exceeded");
+    if (!mf_jpay(f->run, 2 * (uint64_t)s->len)) return false;
     for (size_t at = 0; at < s->len;) {
         char c = s->ptr[at];
         if (c != '{' && c != '}') {

@@ -135,6 +135,7 @@ GLOBAL(do_strftime_now) {
     const mf_jstr *format;
     struct tm tm;
     if (!mf_jarg_text(run, args->bound[0], "strftime_now's format", &format)) return false;
+    if (!mf_jpay(run, ((uint64_t)format->len + 1) * MF_JCOST_NUMBER / 4)) return false;
     if (format->len > 4096) return mf_jraise(run, "strftime_now: the format is longer than 4096 bytes");
     time_t now = run->now >= 0 ? (time_t)run->now : time(NULL);
     if (!localtime_r(&now, &tm)) return mf_jraise(run, "strftime_now: no local time");

@@ -21,7 +21,7 @@ static bool next_char(mf_jrun *run, mf_jiter *it, mf_jval *out, bool *got) {
     size_t start = it->at;
     mf_jstr_next(s, &it->at);
     *out = mf_jtext(mf_jstr_part(run, s, start, it->at));
-    return out->str && mf_jcharge(run, 1);
+    return out->str != NULL;
 }
 
 static bool entry_value(mf_jrun *run, const mf_jentry *entry, mf_jview_kind kind, mf_jval *out) {
@@ -89,7 +89,7 @@ mf_jiter *mf_jiter_of(mf_jrun *run, mf_jval v) {
 // Generators over generators nest as deep as a template makes them.
 bool mf_jnext(mf_jrun *run, mf_jiter *it, mf_jval *out, bool *got) {
     if (!mf_jenter(run)) return false;
-    bool ok = it->next(run, it, out, got);
+    bool ok = mf_jpay(run, 4) && it->next(run, it, out, got);
     mf_jleave(run);
     return ok;
 }
@@ -110,7 +110,7 @@ bool mf_jcollect(mf_jrun *run, mf_jval v, mf_jgrow *out) {
         bool got;
         if (!mf_jnext(run, it, &item, &got)) return false;
         if (!got) return true;
-        if (!mf_jgrow_push(run, out, item) || !mf_jcharge(run, 1)) return false;
+        if (!mf_jgrow_push(run, out, item)) return false;
     }
 }
 
@@ -147,7 +147,7 @@ bool mf_jsort(mf_jrun *run, mf_jval *items, mf_jval *keys, size_t n, bool revers
             size_t mid = low + width < n ? low + width : n, high = low + 2 * width < n ? low + 2 * width : n;
             if (!merge(run, keys ? keys : items, order, other, low, mid, high, reverse)) return false;
         }
-        if (!mf_jcharge(run, n * 32)) return false;
+        if (!mf_jpay(run, n)) return false;
         size_t *swap = order;
         order = other;
         other = swap;
@@ -177,7 +177,7 @@ bool mf_jloop_next(mf_jrun *run, mf_jloop *loop, mf_jval *out, bool *got) {
     loop->index0++;
     loop->before = loop->current;
     loop->current = *out;
-    return mf_jcharge(run, 1);
+    return true;
 }
 
 bool mf_jloop_length(mf_jrun *run, mf_jloop *loop, size_t *out) {

@@ -98,6 +98,7 @@ static bool json_members(mf_jrun *run, const mf_json *json, bool marked, mf_jval
     if (array ? !mf_jlist_new(run, MF_J_LIST, json->count, &v) : !mf_jdict_new(run, MF_J_DICT, &v)) return false;
     size_t i = 0;
     for (const mf_json *member = json->child; member; member = member->next) {
+        if (!mf_jpay(run, MF_JCOST_NODE)) return false;
         if (!json_to_value(run, member, marked, &item)) return false;
         if (array)
             v.list->items[i++] = item;
@@ -153,10 +154,14 @@ bool mf_jinja_render(const mf_jinja *t, const mf_jinja_var *vars, size_t n_vars,
     mf_error *e = err ? err : &own;
     *e = (mf_error){0};
     *out = (mf_jinja_output){0};
+    uint64_t steps = opts && opts->steps ? opts->steps : MF_JINJA_STEPS;
     mf_jrun run = {.t = t,
                    .arena = {.limit = MF_JINJA_MEMORY},
                    .err = e,
-                   .steps = MF_JINJA_STEPS,
+                   .steps = steps,
+                   .work = steps,
+                   .stop = opts ? opts->stop : NULL,
+                   .stop_arg = opts ? opts->stop_arg : NULL,
                    .now = opts ? opts->now : -1,
                    .key = mf_hash_key_new(),
                    .captured = MF_JMISSING};

@@ -40,7 +40,11 @@ typedef struct mf_jinja_output {
 } mf_jinja_output;
 
 typedef struct mf_jinja_options {
-    int64_t now; // seconds since 1970 that strftime_now() takes for the time; below 0: the clock's
+    uint64_t steps; // of work, each about 5 nanoseconds; 0: 200 million
+    int64_t now;    // seconds since 1970 that strftime_now() takes for the time; below 0: the clock's
+    // Asked several thousand times a second: true ends the rendering with MF_ERR_CANCELLED. NULL: it goes on.
+    bool (*stop)(void *arg);
+    void *stop_arg;
 } mf_jinja_options;
 
 // Renders into *out, which is to be freed in any case. opts may be NULL. False with err where jinja2 would raise

@@ -47,9 +47,10 @@ METHOD(str_swapcase) { return keep_markup(args, mf_jstr_swapcase(run, args->self
 static bool all_are(mf_jrun *run, const mf_jargs *args, bool (*is)(uint32_t), bool empty, mf_jval *out) {
     const mf_jstr *s = args->self.str;
     bool yes = s->len > 0 || empty;
+    if (!mf_jpay(run, 2 * (uint64_t)s->len)) return false;
     for (size_t at = 0; yes && at < s->len;) yes = is(mf_jstr_next(s, &at));
     *out = mf_jbool(yes);
-    return mf_jcharge(run, s->len);
+    return true;
 }
 
 static bool is_alnum(uint32_t cp) { return mf_is_alpha(cp) || mf_is_numeric(cp) || mf_is_digit(cp); }
@@ -68,13 +69,14 @@ METHOD(str_isascii) { return all_are(run, args, is_ascii, true, out); }
 static bool cased(mf_jrun *run, const mf_jargs *args, bool (*is)(uint32_t), bool (*other)(uint32_t), mf_jval *out) {
     const mf_jstr *s = args->self.str;
     bool some = false, none = true;
+    if (!mf_jpay(run, 4 * (uint64_t)s->len)) return false;
     for (size_t at = 0; none && at < s->len;) {
         uint32_t cp = mf_jstr_next(s, &at);
         none = !other(cp) && !mf_is_title(cp);
         some = some || is(cp);
     }
     *out = mf_jbool(some && none);
-    return mf_jcharge(run, s->len);
+    return true;
 }
 
 METHOD(str_isupper) { return cased(run, args, mf_is_upper, mf_is_lower, out); }
@@ -83,6 +85,7 @@ METHOD(str_islower) { return cased(run, args, mf_is_lower, mf_is_upper, out); }
 METHOD(str_istitle) {
     const mf_jstr *s = args->self.str;
     bool inside = false, some = false, ok = true;
+    if (!mf_jpay(run, 4 * (uint64_t)s->len)) return false;
     for (size_t at = 0; ok && at < s->len;) {
         uint32_t cp = mf_jstr_next(s, &at);
         bool capital = mf_is_upper(cp) || mf_is_title(cp), small = mf_is_lower(cp);
@@ -91,7 +94,7 @@ METHOD(str_istitle) {
         some = some || inside;
     }
     *out = mf_jbool(ok && some);
-    return mf_jcharge(run, s->len);
+    return true;
 }
 
 // ---- Stripping, splitting, replacing
@@ -139,11 +142,11 @@ static bool partition(mf_jrun *run, mf_jargs *args, bool right, mf_jval *out) {
     mf_jval parts;
     if (!text_arg(run, args, 0, false, &sep)) return false;
     if (sep->len == 0) return mf_jraise(run, "empty separator");
-    if (right && !mf_jcharge(run, mf_jstr_rfind_cost(s, sep))) return false;
-    size_t at = (right ? mf_jstr_rfind : mf_jstr_find)(s, mf_jstr_slice(sep), 0, s->len);
+    size_t at;
+    if (!(right ? mf_jstr_rfind : mf_jstr_find)(run, s, mf_jstr_slice(sep), 0, s->len, &at)) return false;
     bool found = at != SIZE_MAX;
     size_t a = found ? at : right ? 0 : s->len, b = found ? at + sep->len : a;
-    if (!mf_jcharge(run, s->len) || !mf_jlist_new(run, MF_J_TUPLE, 3, &parts)) return false;
+    if (!mf_jlist_new(run, MF_J_TUPLE, 3, &parts)) return false;
     const size_t bounds[] = {0, a, a, b, b, s->len};
     for (int i = 0; i < 3; i++) {
         mf_jstr *part = mf_jstr_part(run, s, bounds[2 * i], bounds[2 * i + 1]);
@@ -160,6 +163,7 @@ METHOD(str_rpartition) { return partition(run, args, true, out); }
 METHOD(str_removeprefix) {
     const mf_jstr *s = args->self.str, *what;
     if (!text_arg(run, args, 0, false, &what)) return false;
+    if (!mf_jpay_bytes(run, what->len)) return false;
     bool has = mf_str_starts(mf_jstr_slice(s), mf_jstr_slice(what));
     *out = mf_jtext(mf_jstr_part(run, s, has ? what->len : 0, s->len));
     return keep_markup(args, out->str != NULL, out);
@@ -172,6 +176,7 @@ static bool ends_with(mf_str text, mf_str what) {
 METHOD(str_removesuffix) {
     const mf_jstr *s = args->self.str, *what;
     if (!text_arg(run, args, 0, false, &what)) return false;
+    if (!mf_jpay_bytes(run, what->len)) return false;
     bool has = ends_with(mf_jstr_slice(s), mf_jstr_slice(what));
     *out = mf_jtext(mf_jstr_part(run, s, 0, has ? s->len - what->len : s->len));
     return keep_markup(args, out->str != NULL, out);
@@ -192,9 +197,10 @@ static bool range_args(mf_jrun *run, const mf_jargs *args, size_t *from, size_t 
     }
     if (bounds[1] > n) bounds[1] = n;
     *in = bounds[0] <= bounds[1];
+    if (!mf_jpay(run, n < (int64_t)s->len && (bounds[0] > 0 || bounds[1] < n) ? s->len : 1)) return false;
     *from = *in ? mf_jstr_offset(s, (size_t)bounds[0]) : 0;
-    *to = *in ? mf_jstr_offset(s, (size_t)bounds[1]) : 0;
-    return mf_jcharge(run, s->len);
+    *to = !*in ? 0 : bounds[1] == n ? s->len : mf_jstr_offset(s, (size_t)bounds[1]);
+    return true;
 }
 
 static bool find(mf_jrun *run, mf_jargs *args, bool right, bool must, mf_jval *out) {
@@ -202,9 +208,9 @@ static bool find(mf_jrun *run, mf_jargs *args, bool right, bool must, mf_jval *o
     size_t from, to, at = SIZE_MAX, chars = 0;
     bool in;
     if (!text_arg(run, args, 0, false, &what) || !range_args(run, args, &from, &to, &in)) return false;
-    if (right && !mf_jcharge(run, mf_jstr_rfind_cost(s, what))) return false;
-    if (in) at = (right ? mf_jstr_rfind : mf_jstr_find)(s, mf_jstr_slice(what), from, to);
+    if (in && !(right ? mf_jstr_rfind : mf_jstr_find)(run, s, mf_jstr_slice(what), from, to, &at)) return false;
     if (at == SIZE_MAX && must) return mf_jraise(run, "substring not found");
+    if (at != SIZE_MAX && !mf_jpay_bytes(run, at)) return false;
     for (size_t i = 0; at != SIZE_MAX && i < at; i++) chars += ((uint8_t)s->ptr[i] & 0xC0) != 0x80;
     *out = mf_jint(at == SIZE_MAX ? -1 : (int64_t)chars);
     return true;
@@ -221,12 +227,14 @@ METHOD(str_count) {
     bool in;
     int64_t n = 0;
     if (!text_arg(run, args, 0, false, &what) || !range_args(run, args, &from, &to, &in)) return false;
+    if (what->len == 0 && !mf_jpay(run, s->len)) return false;
     if (in && what->len == 0) { // before each character and at the end
         for (size_t at = from; at < to; n++) mf_jstr_next(s, &at);
         n++;
     }
     while (in && what->len) {
-        size_t at = mf_jstr_find(s, mf_jstr_slice(what), from, to);
+        size_t at;
+        if (!mf_jstr_find(run, s, mf_jstr_slice(what), from, to, &at)) return false;
         if (at == SIZE_MAX) break;
         n++;
         from = at + what->len;
@@ -247,6 +255,7 @@ static bool starts_or_ends(mf_jrun *run, mf_jargs *args, bool ends, mf_jval *out
             return mf_jraise(run, "%s first arg must be str or a tuple of str, not %s", ends ? "endswith" : "startswith",
                              mf_jtype_name(items[i]));
         mf_str part = {s->ptr + from, in ? to - from : 0}, what = mf_jstr_slice(items[i].str);
+        if (!mf_jpay_bytes(run, what.len <= part.len ? what.len : 0)) return false;
         yes = in && (ends ? ends_with : mf_str_starts)(part, what);
     }
     *out = mf_jbool(yes);
@@ -311,6 +320,7 @@ METHOD(str_expandtabs) {
     int64_t size, column = 0;
     mf_jbuild b = {.run = run};
     if (!mf_jarg_int(run, args->bound[0], "tabsize", 8, &size)) return false;
+    if (!mf_jpay(run, s->len)) return false;
     for (size_t at = 0; at < s->len && !b.failed;) { // while nothing failed, a column is no more than the text's length
         size_t start = at, from = b.len;
         uint32_t cp = mf_jstr_next(s, &at);
@@ -477,7 +487,7 @@ METHOD(list_copy) {
     if (!mf_jlist_new(run, MF_J_LIST, from->n, &copy)) return false;
     if (from->n) memcpy(copy.list->items, from->items, from->n * sizeof *from->items);
     *out = copy;
-    return mf_jcharge(run, from->n);
+    return true;
 }
 
 static const mf_jfunction list_methods[] = {

@@ -158,6 +158,7 @@ bool mf_jfrom_real(mf_jrun *run, double value, mf_jval *out) {
         *out = mf_jint((int64_t)value);
         return true;
     }
+    if (!mf_jpay(run, MF_JCOST_NUMBER)) return false;
     char text[340];
     int n = snprintf(text, sizeof text, "%.0f", fabs(value)); // whole, so exact
     return mf_jint_from_digits(run, value < 0, (mf_str){text, (size_t)n}, out);
@@ -227,6 +228,7 @@ bool mf_jint_from_digits(mf_jrun *run, bool negative, mf_str digits, mf_jval *ou
 
 bool mf_jint_text(mf_jrun *run, mf_jval v, mf_str *out) {
     size_t room = v.type == MF_J_BIG ? 9 * (size_t)v.big->n + 3 : 24;
+    if (!mf_jpay(run, (uint64_t)MF_JCOST_PRINT * (v.type == MF_J_BIG ? v.big->n : 1))) return false;
     char *text = mf_jalloc(run, room, 1);
     if (!text) return false;
     int len;
@@ -353,6 +355,7 @@ static bool digits_in_base(mf_jrun *run, mf_str text, int base, bool negative, m
 bool mf_jparse_int(mf_jrun *run, mf_str text, int base, mf_jval *out, bool *ok) {
     mf_buf buf = {0};
     *ok = false;
+    if (!mf_jpay(run, 8 * (uint64_t)text.len)) return false;
     bool good = plain_number(text, &buf), done = true;
     mf_str plain = {buf.data, buf.len};
     bool negative = good && *plain.ptr == '-';
@@ -376,10 +379,11 @@ bool mf_jparse_int(mf_jrun *run, mf_str text, int base, mf_jval *out, bool *ok) 
     return done;
 }
 
-bool mf_jparse_real(mf_str text, double *out) {
+bool mf_jparse_real(mf_jrun *run, mf_str text, double *out, bool *ok) {
     mf_buf buf = {0};
-    bool ok = plain_number(text, &buf);
-    if (ok) {
+    *ok = false;
+    if (!mf_jpay(run, 4 * (uint64_t)text.len + MF_JCOST_NUMBER)) return false;
+    if ((*ok = plain_number(text, &buf))) {
         const char *p = buf.data;
         double sign = *p == '-' ? -1 : 1;
         if (*p == '-' || *p == '+') p++;
@@ -389,13 +393,14 @@ bool mf_jparse_real(mf_str text, double *out) {
             *out = (double)NAN;
         else if (!mf_parse_f64((mf_str){buf.data, buf.len}, out)) {
             // What overflows reads as infinity.
-            ok = strspn(p, "0123456789.") > 0 && strspn(p, "0123456789.eE+-") == strlen(p);
+            *ok = strspn(p, "0123456789.") > 0 && strspn(p, "0123456789.eE+-") == strlen(p);
             char *end;
-            double value = ok ? strtod(buf.data, &end) : 0;
-            ok = ok && !*end && isinf(value);
-            if (ok) *out = value;
+            double value = *ok ? strtod(buf.data, &end) : 0;
+            *ok = *ok && !*end && isinf(value);
+            if (*ok) *out = value;
         }
     }
+    bool done = !buf.failed || mf_jfail(run, MF_ERR_MEMORY, "out of memory for a number");
     free(buf.data);
-    return ok;
+    return done;
 }

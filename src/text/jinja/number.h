@@ -38,9 +38,9 @@ bool mf_jto_real(mf_jrun *run, mf_jval v, double *out);
 // int(float): towards zero. NaN and infinity are refused.
 bool mf_jfrom_real(mf_jrun *run, double value, mf_jval *out);
 
-// What int(text, base) and float(text) take: *ok tells whether it is a number. False only when memory is out.
+// What int(text, base) and float(text) take: *ok tells whether it is a number. False when memory or work is out.
 bool mf_jparse_int(mf_jrun *run, mf_str text, int base, mf_jval *out, bool *ok);
-bool mf_jparse_real(mf_str text, double *out);
+bool mf_jparse_real(mf_jrun *run, mf_str text, double *out, bool *ok);
 
 // An integer out of decimal digits. False past 4300 of them.
 bool mf_jint_from_digits(mf_jrun *run, bool negative, mf_str digits, mf_jval *out);

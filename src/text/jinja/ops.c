@@ -23,7 +23,7 @@ bool mf_jundefined_fail(mf_jrun *run, mf_jval v) {
 
 static bool join_lists(mf_jrun *run, mf_jval a, mf_jval b, mf_jval *out) {
     mf_jval sum;
-    if (!mf_jlist_new(run, a.type, a.list->n + b.list->n, &sum) || !mf_jcharge(run, sum.list->n)) return false;
+    if (!mf_jlist_new(run, a.type, a.list->n + b.list->n, &sum)) return false;
     if (a.list->n) memcpy(sum.list->items, a.list->items, a.list->n * sizeof(mf_jval));
     if (b.list->n) memcpy(sum.list->items + a.list->n, b.list->items, b.list->n * sizeof(mf_jval));
     *out = sum;
@@ -44,7 +44,7 @@ static bool repeat(mf_jrun *run, mf_jval of, mf_jval times, mf_jval *out) {
     size_t total;
     if (__builtin_mul_overflow(of.list->n, (size_t)n, &total) || total > MF_JINJA_TEXT_MAX)
         return mf_jfail(run, MF_ERR_LIMIT, "a list of more than %d items", MF_JINJA_TEXT_MAX);
-    if (!mf_jlist_new(run, of.type, total, &product) || !mf_jcharge(run, total)) return false;
+    if (!mf_jlist_new(run, of.type, total, &product)) return false;
     for (size_t i = 0; i < total; i++) product.list->items[i] = of.list->items[i % of.list->n];
     *out = product;
     return true;
@@ -85,11 +85,13 @@ static bool contains_by_walking(mf_jrun *run, mf_jval container, mf_jval item, b
 
 bool mf_jcontains(mf_jrun *run, mf_jval container, mf_jval item, bool *out) {
     bool ok;
+    size_t at;
     if (container.type == MF_J_STR) {
         if (item.type != MF_J_STR)
             return mf_jraise(run, "'in <string>' requires string as left operand, not %s", mf_jtype_name(item));
-        *out = mf_jstr_find(container.str, mf_jstr_slice(item.str), 0, container.str->len) != SIZE_MAX;
-        return mf_jcharge(run, container.str->len);
+        if (!mf_jstr_find(run, container.str, mf_jstr_slice(item.str), 0, container.str->len, &at)) return false;
+        *out = at != SIZE_MAX;
+        return true;
     }
     bool keys = container.type == MF_J_VIEW && container.view->kind == MF_J_KEYS;
     if (container.type == MF_J_DICT || keys) {
@@ -230,6 +232,7 @@ static bool attribute(mf_jrun *run, mf_jval v, mf_jval name, mf_jval *out, bool 
     if (!plain_attr(run, v, name, out, has)) return false;
     if (*has) return true;
     *has = true;
+    if (!mf_jpay(run, MF_JCOST_LOOKUP)) return false;
     if (is_hidden(text) || is_mutator(v, text)) return mf_jundefined_of(run, v, name, out);
     const mf_jfunction *f = v.type == MF_J_NAMESPACE ? NULL : mf_jmethod_find(v.type, text);
     *has = f != NULL;
@@ -274,7 +277,7 @@ static bool check_hashable(mf_jrun *run, mf_jval v, bool *yes) {
     *yes = v.type != MF_J_LIST && v.type != MF_J_DICT && v.type != MF_J_VIEW;
     if (v.type != MF_J_TUPLE) return true;
     if (!mf_jenter(run)) return false;
-    bool ok = true;
+    bool ok = mf_jpay(run, v.list->n);
     for (size_t i = 0; ok && *yes && i < v.list->n; i++) ok = check_hashable(run, v.list->items[i], yes);
     mf_jleave(run);
     return ok;
@@ -362,7 +365,7 @@ bool mf_jslice(mf_jrun *run, mf_jval v, const mf_jval bounds[3], mf_jval *out) {
     }
     if (v.type == MF_J_RANGE) return mf_jfail(run, MF_ERR_UNSUPPORTED, "slices of a range are not supported");
     mf_jval part;
-    if (!mf_jlist_new(run, v.type, count, &part) || !mf_jcharge(run, count)) return false;
+    if (!mf_jlist_new(run, v.type, count, &part)) return false;
     for (size_t i = 0; i < count; i++) part.list->items[i] = v.list->items[first + (int64_t)i * step];
     *out = part;
     return true;
@@ -418,7 +421,7 @@ static bool bind(mf_jrun *run, const mf_jfunction *f, mf_jargs *args) {
 }
 
 bool mf_jfunction_call(mf_jrun *run, const mf_jfunction *f, mf_jargs *args, mf_jval *out) {
-    if (f->params && !bind(run, f, args)) return false;
+    if (!mf_jpay(run, MF_JCOST_CALL) || (f->params && !bind(run, f, args))) return false;
     return f->run(run, args, out);
 }
 

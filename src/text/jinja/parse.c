@@ -248,6 +248,10 @@ static bool parse_signature(mf_jparser *p, mf_jnode *node) {
     bool ok = mf_jp_expect_op(p, '('), assign;
     while (ok && !is_op(&p->token, ')')) {
         mf_jnode *name = names.len && !mf_jp_expect_op(p, ',') ? NULL : parse_target_name(p);
+        if (name && names.len == MF_JP_MOST_NAMED) {
+            mf_jrefuse(p->t, name->from, MF_ERR_LIMIT, p->err, "more than %d parameters", MF_JP_MOST_NAMED);
+            name = NULL;
+        }
         for (size_t i = 0; name && i < names.len; i++) {
             if (names.data[i]->name != name->name) continue;
             mf_jrefuse(p->t, name->from, MF_ERR_FORMAT, p->err, "a parameter is repeated");

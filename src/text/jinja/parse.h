@@ -17,6 +17,10 @@ typedef struct mf_jparser {
 
 typedef mf_array(mf_jnode *) mf_jnode_list;
 
+enum {
+    MF_JP_MOST_NAMED = 1000, // keyword arguments of a call, parameters of a macro: each is compared with all before it
+};
+
 // How a tuple is read: names and literals alone, with inline ifs, with an end in parentheses (it may be empty), with
 // namespace.attribute; `end` is a name that ends it.
 typedef struct mf_jtuple_rules {

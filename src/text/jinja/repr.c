@@ -28,6 +28,7 @@ static void add_str_repr(mf_jbuild *b, const mf_jstr *s) {
             continue;
         } else
             n = snprintf(text, sizeof text, cp < 0x100 ? "\\x%02x" : cp < 0x10000 ? "\\u%04x" : "\\U%08x", (unsigned)cp);
+        if (!b->failed) b->failed = !mf_jpay(b->run, MF_JCOST_PRINT);
         mf_jbuild_as(b, text, (size_t)n, s, start);
     }
     mf_jbuild_bytes(b, &quote, 1);
@@ -76,6 +77,7 @@ static bool add_number(mf_jbuild *b, mf_jval v) {
     mf_str text;
     char real[40];
     if (v.type == MF_J_FLOAT) {
+        if (!mf_jpay(b->run, MF_JCOST_NUMBER)) return false;
         mf_jreal_text(v.real, real);
         mf_jbuild_text(b, real);
         return true;
@@ -116,7 +118,7 @@ static bool add_inner(mf_jbuild *b, mf_jval v) {
 
 bool mf_jadd_repr(mf_jbuild *b, mf_jval v) {
     if (!mf_jenter(b->run)) return false;
-    bool ok = mf_jcharge(b->run, 1) && add_inner(b, v);
+    bool ok = mf_jpay(b->run, MF_JCOST_NODE) && add_inner(b, v);
     mf_jleave(b->run);
     return ok && !b->failed;
 }
@@ -165,6 +167,7 @@ static void json_text(json_writer *w, const mf_jstr *s) {
         else
             n = snprintf(text, sizeof text, "\\u%04x\\u%04x", (unsigned)(0xD800 + ((cp - 0x10000) >> 10)),
                          (unsigned)(0xDC00 + ((cp - 0x10000) & 0x3FF)));
+        if (!w->b.failed) w->b.failed = !mf_jpay(w->b.run, MF_JCOST_PRINT);
         mf_jbuild_as(&w->b, text, (size_t)n, s, from);
         start = at;
     }
@@ -256,11 +259,12 @@ static bool json_items(json_writer *w, const mf_jlist *list) {
 
 static bool json_value(json_writer *w, mf_jval v) {
     bool dict = v.type == MF_J_DICT;
+    if (!mf_jpay(w->b.run, MF_JCOST_NODE)) return false;
     if (!dict && !mf_jis_seq(v)) return json_scalar(w, v);
     size_t n = dict ? v.dict->n : v.list->n;
     mf_jbuild_text(&w->b, dict ? "{" : "[");
     if (n) {
-        if (!mf_jenter(w->b.run) || !mf_jcharge(w->b.run, 1)) return false;
+        if (!mf_jenter(w->b.run)) return false;
         w->depth++;
         json_line(w);
         if (!(dict ? json_dict(w, v.dict) : json_items(w, v.list))) return false;

@@ -1,4 +1,4 @@
-#define _GNU_SOURCE // memmem
+#define _GNU_SOURCE // memmem, memrchr
 
 #include "text/jinja/string.h"
 
@@ -10,7 +10,7 @@
 // ---- Building
 
 static bool room(mf_jbuild *b, size_t more) {
-    if (b->failed) return false;
+    if (b->failed || (b->failed = !mf_jpay_bytes(b->run, more))) return false;
     size_t want = b->len + more;
     if (want > MF_JINJA_TEXT_MAX) {
         b->failed = true;
@@ -42,9 +42,14 @@ static uint32_t first_mark(const mf_jstr *s, size_t from) {
 }
 
 static void mark(mf_jbuild *b, size_t from, size_t to) {
-    if (from == to || b->failed) return;
+    if (from == to || b->failed || (b->failed = !mf_jpay(b->run, 1))) return;
     if (b->n_marks && b->marks[2 * b->n_marks - 1] == from) {
         b->marks[2 * b->n_marks - 1] = (uint32_t)to;
+        return;
+    }
+    if (b->n_marks == MF_JINJA_MARKS_MAX) {
+        b->failed = true;
+        mf_jfail(b->run, MF_ERR_LIMIT, "a text of more than %d pieces of a conversation", MF_JINJA_MARKS_MAX);
         return;
     }
     if (b->n_marks == b->cap_marks) {
@@ -73,12 +78,18 @@ void mf_jbuild_repeat(mf_jbuild *b, uint32_t cp, int64_t n) {
     size_t len = (size_t)mf_utf8_encode(cp, bytes);
     if (n > MF_JINJA_TEXT_MAX) n = MF_JINJA_TEXT_MAX + 1;
     if (n <= 0 || !room(b, (size_t)n * len)) return;
-    for (int64_t i = 0; i < n; i++) mf_jbuild_bytes(b, bytes, len);
+    for (int64_t i = 0; i < n; i++, b->len += len) memcpy(b->data + b->len, bytes, len);
+}
+
+// For finding a place among many marks.
+static void pay_marks(mf_jbuild *b, const mf_jstr *s) {
+    if (s->n_marks > 8 && !b->failed) b->failed = !mf_jpay(b->run, MF_JCOST_SEARCH);
 }
 
 void mf_jbuild_part(mf_jbuild *b, const mf_jstr *s, size_t from, size_t to) {
     size_t start = b->len;
     mf_jbuild_bytes(b, s->ptr + from, to - from);
+    pay_marks(b, s);
     for (uint32_t i = first_mark(s, from); i < s->n_marks && s->marks[2 * i] < to; i++) {
         size_t low = s->marks[2 * i], high = s->marks[2 * i + 1];
         mark(b, start + (low > from ? low - from : 0), start + (high < to ? high : to) - from);
@@ -96,6 +107,7 @@ void mf_jbuild_mark(mf_jbuild *b, size_t from) {
 void mf_jbuild_as(mf_jbuild *b, const void *p, size_t n, const mf_jstr *s, size_t at) {
     size_t start = b->len;
     mf_jbuild_bytes(b, p, n);
+    pay_marks(b, s);
     if (mf_jstr_marked(s, at, at + 1)) mark(b, start, start + n);
 }
 
@@ -105,7 +117,7 @@ bool mf_jbuild_done(mf_jbuild *b, mf_jval *out) {
     s->marks = b->marks;
     s->n_marks = (uint32_t)b->n_marks;
     *out = mf_jtext(s);
-    return mf_jcharge(b->run, b->len);
+    return true;
 }
 
 // ---- Parts
@@ -167,19 +179,29 @@ uint32_t mf_jstr_before(const mf_jstr *s, size_t *at) {
     return mf_jstr_next(s, &end);
 }
 
-size_t mf_jstr_find(const mf_jstr *s, mf_str what, size_t from, size_t to) {
-    if (from > to || what.len > to - from) return SIZE_MAX;
-    if (what.len == 0) return from;
-    const char *p = memmem(s->ptr + from, to - from, what.ptr, what.len);
-    return p ? (size_t)(p - s->ptr) : SIZE_MAX;
+bool mf_jstr_find(mf_jrun *run, const mf_jstr *s, mf_str what, size_t from, size_t to, size_t *at) {
+    *at = SIZE_MAX;
+    if (from > to || what.len > to - from) return true;
+    const char *p = what.len ? memmem(s->ptr + from, to - from, what.ptr, what.len) : s->ptr + from;
+    if (p) *at = (size_t)(p - s->ptr);
+    // memmem may compare a short text at every place; on a long one it spends no more than a few passes.
+    uint64_t passes = 1 + (what.len < 256 ? what.len : 256) / 64, looked = (p ? *at : to) - from + what.len;
+    return mf_jpay(run, MF_JCOST_SEARCH + looked / (what.len < 2 ? 16 : 2) * passes);
 }
 
-size_t mf_jstr_rfind(const mf_jstr *s, mf_str what, size_t from, size_t to) {
-    if (from > to || what.len > to - from) return SIZE_MAX;
-    if (what.len == 0) return to;
-    for (size_t at = to - what.len + 1; at-- > from;)
-        if (s->ptr[at] == *what.ptr && memcmp(s->ptr + at, what.ptr, what.len) == 0) return at;
-    return SIZE_MAX;
+bool mf_jstr_rfind(mf_jrun *run, const mf_jstr *s, mf_str what, size_t from, size_t to, size_t *at) {
+    *at = SIZE_MAX;
+    if (from > to || what.len > to - from) return true;
+    if (what.len == 0) return *at = to, true;
+    for (size_t end = to - what.len + 1; end > from;) {
+        const char *p = memrchr(s->ptr + from, *what.ptr, end - from);
+        size_t place = p ? (size_t)(p - s->ptr) : from;
+        if (!mf_jpay(run, MF_JCOST_SEARCH / 4 + (end - place + what.len) / 16)) return false;
+        if (!p) break;
+        if (memcmp(p, what.ptr, what.len) == 0) return *at = place, true;
+        end = place;
+    }
+    return true;
 }
 
 static bool part_value(mf_jrun *run, const mf_jstr *s, size_t from, size_t to, mf_jval *out) {
@@ -214,6 +236,7 @@ static bool ends_word(const mf_jstr *s, size_t at, size_t after) {
 // The character of s at [at, after) in another case, appended.
 static void add_cased(mf_jbuild *b, const mf_jstr *s, size_t at, size_t after, uint32_t cp, mf_letter_case to) {
     char bytes[16];
+    if (b->failed || (b->failed = !mf_jpay(b->run, cp < 0x80 ? 1 : MF_JCOST_SEARCH))) return;
     if (cp < 0x80) {
         bool upper = cp >= 'A' && cp <= 'Z', lower = cp >= 'a' && cp <= 'z';
         bytes[0] = (char)(cp ^ ((to == MF_CASE_LOWER || to == MF_CASE_FOLD ? upper : lower) ? 0x20 : 0));
@@ -285,24 +308,22 @@ bool mf_jstr_strip(mf_jrun *run, const mf_jstr *s, const mf_jstr *chars, unsigne
     size_t from = 0, to = s->len;
     while ((sides & MF_J_LEFT) && from < to) {
         size_t after = from;
-        if (chars && !mf_jcharge(run, (size_t)chars->len * 8)) return false;
+        if (!mf_jpay(run, 1 + (chars ? chars->len : 0))) return false;
         if (!to_strip(chars, mf_jstr_next(s, &after))) break;
         from = after;
     }
     while ((sides & MF_J_RIGHT) && to > from) {
         size_t before = to;
-        if (chars && !mf_jcharge(run, (size_t)chars->len * 8)) return false;
+        if (!mf_jpay(run, 1 + (chars ? chars->len : 0))) return false;
         if (!to_strip(chars, mf_jstr_before(s, &before))) break;
         to = before;
     }
-    if (!mf_jcharge(run, from + s->len - to)) return false;
     return part_value(run, s, from, to, out);
 }
 
 bool mf_jstr_replace(mf_jrun *run, const mf_jstr *s, const mf_jstr *old, const mf_jstr *by, int64_t count, mf_jval *out) {
     mf_jbuild b = {.run = run};
-    size_t at = 0;
-    if (!mf_jcharge(run, s->len)) return false;
+    size_t at = 0, found;
     if (old->len == 0) { // between all characters, before the first and behind the last
         for (; count != 0; count--) {
             mf_jbuild_str(&b, by);
@@ -314,7 +335,7 @@ bool mf_jstr_replace(mf_jrun *run, const mf_jstr *s, const mf_jstr *old, const m
         }
     }
     for (; old->len > 0 && count != 0; count--) {
-        size_t found = mf_jstr_find(s, mf_jstr_slice(old), at, s->len);
+        if (!mf_jstr_find(run, s, mf_jstr_slice(old), at, s->len, &found)) return false;
         if (found == SIZE_MAX) break;
         mf_jbuild_part(&b, s, at, found);
         mf_jbuild_str(&b, by);
@@ -362,9 +383,9 @@ static bool rsplit_spaces(mf_jrun *run, const mf_jstr *s, int64_t most, mf_jgrow
 }
 
 static bool split_at(mf_jrun *run, const mf_jstr *s, mf_str sep, int64_t most, mf_jgrow *list) {
-    size_t at = 0;
+    size_t at = 0, found;
     for (; most != 0; most--) {
-        size_t found = mf_jstr_find(s, sep, at, s->len);
+        if (!mf_jstr_find(run, s, sep, at, s->len, &found)) return false;
         if (found == SIZE_MAX) break;
         if (!push_part(run, list, s, at, found)) return false;
         at = found + sep.len;
@@ -373,9 +394,9 @@ static bool split_at(mf_jrun *run, const mf_jstr *s, mf_str sep, int64_t most, m
 }
 
 static bool rsplit_at(mf_jrun *run, const mf_jstr *s, mf_str sep, int64_t most, mf_jgrow *list) {
-    size_t end = s->len;
+    size_t end = s->len, found;
     for (; most != 0; most--) {
-        size_t found = mf_jstr_rfind(s, sep, 0, end);
+        if (!mf_jstr_rfind(run, s, sep, 0, end, &found)) return false;
         if (found == SIZE_MAX) break;
         if (!push_part(run, list, s, found + sep.len, end)) return false;
         end = found;
@@ -386,7 +407,7 @@ static bool rsplit_at(mf_jrun *run, const mf_jstr *s, mf_str sep, int64_t most, 
 bool mf_jstr_split(mf_jrun *run, const mf_jstr *s, const mf_jstr *sep, int64_t most, bool from_right, mf_jval *out) {
     mf_jgrow list = {0};
     if (sep && sep->len == 0) return mf_jraise(run, "empty separator");
-    if (!mf_jcharge(run, from_right && sep ? mf_jstr_rfind_cost(s, sep) : s->len)) return false;
+    if (!sep && !mf_jpay(run, s->len)) return false;
     bool ok = sep ? (from_right ? rsplit_at : split_at)(run, s, mf_jstr_slice(sep), most, &list)
                   : (from_right ? rsplit_spaces : split_spaces)(run, s, most, &list);
     if (!ok) return false;
@@ -400,7 +421,7 @@ bool mf_jstr_split(mf_jrun *run, const mf_jstr *s, const mf_jstr *sep, int64_t m
 
 bool mf_jstr_splitlines(mf_jrun *run, const mf_jstr *s, bool keep, mf_jval *out) {
     mf_jgrow list = {0};
-    if (!mf_jcharge(run, s->len)) return false;
+    if (!mf_jpay(run, s->len)) return false;
     for (size_t at = 0; at < s->len;) {
         size_t start = at, end = at;
         bool ended = false;
@@ -416,14 +437,10 @@ bool mf_jstr_splitlines(mf_jrun *run, const mf_jstr *s, bool keep, mf_jval *out)
 }
 
 bool mf_jstr_cut(mf_jrun *run, const mf_jstr *s, int64_t start, int64_t step, size_t n, mf_jval *out) {
-    if (!mf_jcharge(run, s->len)) return false;
+    bool ascii = mf_jstr_chars(s) == s->len; // places are counted where they are not bytes
     if (n == 0) return part_value(run, s, 0, 0, out);
-    if (step == 1) {
-        size_t from = mf_jstr_offset(s, (size_t)start), to = from;
-        if (mf_jstr_chars(s) == s->len) return part_value(run, s, from, from + n, out);
-        for (size_t i = 0; i < n; i++) mf_jstr_next(s, &to);
-        return part_value(run, s, from, to, out);
-    }
+    if (!mf_jpay(run, step != 1 || !ascii ? s->len / 2 : 1)) return false;
+    if (step == 1) return part_value(run, s, mf_jstr_offset(s, (size_t)start), mf_jstr_offset(s, (size_t)start + n), out);
     mf_jbuild b = {.run = run};
     size_t at = mf_jstr_offset(s, (size_t)start);
     for (size_t i = 0; i < n; i++) {
@@ -477,7 +494,8 @@ void mf_jescape(mf_jbuild *b, const mf_jstr *s) {
     static const char specials[] = "&<>'\"";
     static const char *const names[] = {"&amp;", "&lt;", "&gt;", "&#39;", "&#34;"};
     size_t start = 0;
-    for (size_t i = 0; i < s->len; i++) {
+    if (!b->failed) b->failed = !mf_jpay(b->run, s->len);
+    for (size_t i = 0; i < s->len && !b->failed; i++) {
         const char *special = s->ptr[i] ? strchr(specials, s->ptr[i]) : NULL;
         if (!special) continue;
         mf_jbuild_part(b, s, start, i);

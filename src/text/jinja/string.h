@@ -9,7 +9,8 @@ static inline mf_str mf_jstr_slice(const mf_jstr *s) { return (mf_str){s->ptr, s
 
 // ---- Building
 
-// A text that grows in the arena. An append that fails (memory, MF_JINJA_TEXT_MAX) sets `failed` and the run's error.
+// A text that grows in the arena and pays for its bytes and marks. An append that fails (memory, MF_JINJA_TEXT_MAX, work) sets
+// `failed` and the run's error.
 typedef struct mf_jbuild {
     mf_jrun *run;
     char *data;
@@ -40,13 +41,9 @@ size_t mf_jstr_offset(const mf_jstr *s, size_t index); // of a character, at mos
 uint32_t mf_jstr_next(const mf_jstr *s, size_t *at);   // the character at a byte offset below the end, and goes behind it
 uint32_t mf_jstr_before(const mf_jstr *s, size_t *at); // the character before a byte offset above 0, and goes to it
 
-// The first place of `what` in bytes [from, to), or the last one; SIZE_MAX: none.
-size_t mf_jstr_find(const mf_jstr *s, mf_str what, size_t from, size_t to);
-size_t mf_jstr_rfind(const mf_jstr *s, mf_str what, size_t from, size_t to);
-// Bytes that mf_jstr_rfind may look at, by the 8.
-static inline size_t mf_jstr_rfind_cost(const mf_jstr *s, const mf_jstr *what) {
-    return s->len * ((size_t)what->len / 8 + 1);
-}
+// The first place of `what` in bytes [from, to), or the last one; SIZE_MAX: none. False where the work can't be paid.
+bool mf_jstr_find(mf_jrun *run, const mf_jstr *s, mf_str what, size_t from, size_t to, size_t *at);
+bool mf_jstr_rfind(mf_jrun *run, const mf_jstr *s, mf_str what, size_t from, size_t to, size_t *at);
 
 // ---- As str's methods
 

@@ -34,11 +34,17 @@ void *mf_jalloc(mf_jrun *run, size_t n, size_t size) {
     return NULL;
 }
 
-bool mf_jcharge(mf_jrun *run, size_t n) {
-    uint64_t steps = n / 32 + 1;
-    if (run->steps < steps) return mf_jfail(run, MF_ERR_LIMIT, "the rendering takes more than %d steps", MF_JINJA_STEPS);
-    run->steps -= steps;
-    return true;
+bool mf_jpay(mf_jrun *run, uint64_t steps) {
+    enum {
+        STOP_EVERY = 16
+    }; // bits of the steps between two looks at the stop: a third of a millisecond
+    uint64_t before = run->work;
+    run->work = steps < before ? before - steps : 0;
+    if (run->work == 0)
+        return mf_jfail(run, MF_ERR_LIMIT, "the rendering takes more than %llu steps", (unsigned long long)run->steps);
+    if (before >> STOP_EVERY == run->work >> STOP_EVERY || !run->stop || !run->stop(run->stop_arg)) return true;
+    run->work = 0; // nothing goes on after this
+    return mf_jfail(run, MF_ERR_CANCELLED, "stopped");
 }
 
 bool mf_jenter(mf_jrun *run) {
@@ -81,7 +87,7 @@ mf_jstr *mf_jstr_new(mf_jrun *run, mf_str text) {
         mf_jfail(run, MF_ERR_LIMIT, "a text of more than %d MB", MF_JINJA_TEXT_MAX >> 20);
         return NULL;
     }
-    mf_jstr *str = mf_jalloc(run, 1, sizeof *str);
+    mf_jstr *str = mf_jpay_bytes(run, text.len) ? mf_jalloc(run, 1, sizeof *str) : NULL; // its characters will be counted
     if (str) *str = (mf_jstr){.ptr = text.ptr, .len = (uint32_t)text.len, .chars = MF_JSTR_UNCOUNTED};
     return str;
 }
@@ -166,8 +172,9 @@ bool mf_jview_new(mf_jrun *run, mf_jdict *dict, mf_jview_kind kind, mf_jval *out
 // ---- Dicts
 
 static bool hash_value(mf_jrun *run, mf_jval v, uint64_t *out) {
+    if (!mf_jpay(run, MF_JCOST_CALL)) return false;
     switch (v.type) {
-    case MF_J_STR: *out = mf_hash_keyed(v.str->ptr, v.str->len, run->key); return mf_jcharge(run, v.str->len);
+    case MF_J_STR: *out = mf_hash_keyed(v.str->ptr, v.str->len, run->key); return mf_jpay(run, v.str->len / 4);
     case MF_J_BOOL:
     case MF_J_INT: {
         int64_t value = v.type == MF_J_BOOL ? v.boolean : v.integer;
@@ -228,7 +235,7 @@ static bool locate(mf_jrun *run, const mf_jdict *dict, mf_jval key, uint64_t has
             *entry = at;
             return true;
         }
-        if (!mf_jcharge(run, 1)) return false;
+        if (!mf_jpay(run, 1)) return false;
     }
 }
 
@@ -283,7 +290,7 @@ const mf_jval *mf_jdict_text(mf_jrun *run, const mf_jdict *dict, mf_str key) {
 }
 
 bool mf_jdict_copy(mf_jrun *run, const mf_jdict *from, mf_jtype type, mf_jval *out) {
-    if (!mf_jcharge(run, from->n * 32) || !mf_jdict_new(run, type, out)) return false;
+    if (!mf_jdict_new(run, type, out)) return false;
     for (size_t i = 0; i < from->n; i++)
         if (!mf_jdict_set(run, out->dict, from->entries[i].key, from->entries[i].value)) return false;
     return true;
@@ -294,7 +301,7 @@ bool mf_jdict_copy(mf_jrun *run, const mf_jdict *from, mf_jtype type, mf_jval *o
 bool mf_jlength(mf_jrun *run, mf_jval v, size_t *out, bool *has) {
     *has = true;
     switch (v.type) {
-    case MF_J_STR: *out = mf_jstr_chars(v.str); return mf_jcharge(run, v.str->len);
+    case MF_J_STR: *out = mf_jstr_chars(v.str); return true;
     case MF_J_LIST:
     case MF_J_TUPLE: *out = v.list->n; return true;
     case MF_J_DICT: *out = v.dict->n; return true;
@@ -373,18 +380,27 @@ static bool equal_inside(mf_jrun *run, mf_jval a, mf_jval b, bool *out) {
     return true;
 }
 
+// Comparing integers of many digits, or one of them with a float, which becomes digits for it.
+static bool pay_numbers(mf_jrun *run, mf_jval a, mf_jval b) {
+    bool big = a.type == MF_J_BIG || b.type == MF_J_BIG, real = a.type == MF_J_FLOAT || b.type == MF_J_FLOAT;
+    uint64_t digits = (a.type == MF_J_BIG ? a.big->n : 0) + (b.type == MF_J_BIG ? b.big->n : 0);
+    return !big || mf_jpay(run, real ? 8 * MF_JCOST_NUMBER : digits);
+}
+
 bool mf_jequal(mf_jrun *run, mf_jval a, mf_jval b, bool *out) {
+    if (!mf_jpay(run, 2)) return false;
     if (a.type == MF_J_STR && b.type == MF_J_STR) {
         *out = mf_str_eq(mf_jstr_slice(a.str), mf_jstr_slice(b.str));
-        return mf_jcharge(run, *out ? a.str->len : 1);
+        return a.str->len != b.str->len || mf_jpay_bytes(run, a.str->len);
     }
     if (mf_jis_number(a) && mf_jis_number(b)) {
         int order;
+        if (!pay_numbers(run, a, b)) return false;
         *out = mf_jcompare_numbers(a, b, &order) && order == 0;
         return true;
     }
     if (!mf_jenter(run)) return false;
-    bool ok = mf_jcharge(run, 1) && equal_inside(run, a, b, out);
+    bool ok = equal_inside(run, a, b, out);
     mf_jleave(run);
     return ok;
 }
@@ -400,22 +416,24 @@ static bool seq_less(mf_jrun *run, const mf_jlist *a, const mf_jlist *b, const c
 }
 
 bool mf_jless(mf_jrun *run, mf_jval a, mf_jval b, const char *op, bool *out) {
+    if (!mf_jpay(run, 1)) return false;
     if (a.type == MF_J_UNDEFINED || b.type == MF_J_UNDEFINED)
         return mf_jundefined_fail(run, a.type == MF_J_UNDEFINED ? a : b);
     if (a.type == MF_J_STR && b.type == MF_J_STR) {
         size_t n = a.str->len < b.str->len ? a.str->len : b.str->len;
         int order = n ? memcmp(a.str->ptr, b.str->ptr, n) : 0;
         *out = order < 0 || (order == 0 && a.str->len < b.str->len);
-        return mf_jcharge(run, n);
+        return mf_jpay_bytes(run, n);
     }
     if (mf_jis_number(a) && mf_jis_number(b)) {
         int order;
+        if (!pay_numbers(run, a, b)) return false;
         *out = mf_jcompare_numbers(a, b, &order) && order < 0;
         return true;
     }
     if (mf_jis_seq(a) && a.type == b.type) {
         if (!mf_jenter(run)) return false;
-        bool ok = mf_jcharge(run, 1) && seq_less(run, a.list, b.list, op, out);
+        bool ok = seq_less(run, a.list, b.list, op, out);
         mf_jleave(run);
         return ok;
     }
