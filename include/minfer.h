@@ -356,8 +356,9 @@ MINFER_API minfer_engine *minfer_sequence_engine(const minfer_sequence *sequence
 // ---- Sessions: a sequence on the disk. docs/sessions.md has the format and what may happen to a file. A sequence has one at a time; what
 // ends the sequence ends it too.
 
-// Begins a session of a sequence as it is. The file takes its place with the first commit; what stands there is kept until then. Refused: a sequence
-// that has a session, memory.
+// Begins a session of a sequence as it is. The file is locked from here on, before anything is written: an empty one takes the name where there is
+// none, and a session that stands there is kept until the first commit. Refused: a sequence that has a session, a file that is no session
+// (MINFER_ERROR_FORMAT), that can't be written (MINFER_ERROR_IO), that another process has (MINFER_ERROR_LIMIT), memory.
 MINFER_API bool minfer_session_new(minfer_sequence *sequence, const char *path, minfer_error *error);
 
 // Loads what was committed last into a sequence without tokens, without evaluating anything, and goes on with that file. All of it is verified before
@@ -365,8 +366,11 @@ MINFER_API bool minfer_session_new(minfer_sequence *sequence, const char *path, 
 // (MINFER_ERROR_FORMAT); more tokens than the context holds, a cache without room, a file that another process has (MINFER_ERROR_LIMIT).
 MINFER_API bool minfer_session_open(minfer_sequence *sequence, const char *path, minfer_error *error);
 
+// The same for a damaged file: loads the last commit before the damage. The file stays as it is until the next commit, which replaces it.
+MINFER_API bool minfer_session_recover(minfer_sequence *sequence, const char *path, minfer_error *error);
+
 // Writes what is new since the last commit and n bytes of the caller's, and makes them durable. False with error (MINFER_ERROR_IO: disk full,
-// read-only, …): the file keeps the last commit, and a later one may succeed. A process that may meet a limit on file sizes should ignore SIGXFSZ.
+// read-only, a file that another program has put there, …): the file keeps the last commit, and a later one may succeed. A process that may meet a limit on file sizes should ignore SIGXFSZ.
 MINFER_API bool minfer_session_commit(minfer_sequence *sequence, const void *state, size_t n, minfer_error *error);
 
 // The caller's bytes of the commit that was loaded; NULL: none. They live until the session ends.

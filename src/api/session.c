@@ -26,16 +26,22 @@ static void replay(minfer_sequence *s) {
     mf_stream_taken(&s->stream);
 }
 
-bool minfer_session_open(minfer_sequence *s, const char *path, minfer_error *error) {
+static bool load(minfer_sequence *s, const char *path, bool recover, minfer_error *error) {
     MF_FLOAT_SCOPE();
     mf_error err = {0};
-    mf_session *session = check(s, path, &err) ? mf_session_open(s->sequence, path, &err) : NULL;
+    mf_session *session = NULL;
+    if (check(s, path, &err))
+        session = recover ? mf_session_recover(s->sequence, path, &err) : mf_session_open(s->sequence, path, &err);
     if (!session) return mf_api_refuse(error, &err);
     s->session = session;
     replay(s);
     mf_api_publish(s->owner);
     return true;
 }
+
+bool minfer_session_open(minfer_sequence *s, const char *path, minfer_error *error) { return load(s, path, false, error); }
+
+bool minfer_session_recover(minfer_sequence *s, const char *path, minfer_error *error) { return load(s, path, true, error); }
 
 bool minfer_session_commit(minfer_sequence *s, const void *state, size_t n, minfer_error *error) {
     MF_FLOAT_SCOPE();

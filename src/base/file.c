@@ -94,13 +94,14 @@ bool mf_file_read(const char *path, size_t limit, mf_buf *out, mf_error *err) {
     return ok;
 }
 
-static bool write_fd(int fd, const char *bytes, size_t size) {
-    while (size) {
-        ssize_t n = write(fd, bytes, size < (1u << 30) ? size : (1u << 30));
+bool mf_fd_write(int fd, const void *data, size_t size, int64_t at) {
+    for (size_t done = 0; done < size;) {
+        const char *bytes = (const char *)data + done;
+        size_t piece = size - done < (1u << 30) ? size - done : (1u << 30);
+        ssize_t n = at < 0 ? write(fd, bytes, piece) : pwrite(fd, bytes, piece, (off_t)at + (off_t)done);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return false;
-        bytes += n;
-        size -= (size_t)n;
+        done += (size_t)n;
     }
     return true;
 }
@@ -119,7 +120,7 @@ void mf_file_sync_folder(const char *path) {
 // not exist).
 static bool replace(int fd, const char *temporary, const char *target, const struct stat *old, const void *data,
                     size_t size) {
-    bool ok = write_fd(fd, data, size) && (!old || fchmod(fd, old->st_mode & 07777) == 0) && fsync(fd) == 0;
+    bool ok = mf_fd_write(fd, data, size, -1) && (!old || fchmod(fd, old->st_mode & 07777) == 0) && fsync(fd) == 0;
     int e = errno;
     if (close(fd) != 0 && ok) {
         ok = false;
@@ -167,7 +168,7 @@ static bool write_with(const char *path, mode_t mode, const void *data, size_t s
     if (exists && !S_ISREG(st.st_mode)) { // a terminal, a pipe: there is nothing to put in place
         int fd = mf_fd_open(path, O_WRONLY, 0);
         if (fd < 0) return fail_errno(err, "open", path);
-        bool ok = write_fd(fd, data, size) || fail_errno(err, "write", path);
+        bool ok = mf_fd_write(fd, data, size, -1) || fail_errno(err, "write", path);
         close(fd);
         return ok;
     }

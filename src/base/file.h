@@ -33,6 +33,9 @@ bool mf_file_write_private(const char *path, const void *data, size_t size, mf_e
 // open() whose descriptor is never 0, 1 or 2: where one of those is closed, what is printed would go into the file.
 int mf_fd_open(const char *path, int flags, mode_t mode);
 
+// Writes all of it, at an offset, or from where the descriptor stands (-1: pipes have no offset). False with errno.
+bool mf_fd_write(int fd, const void *data, size_t size, int64_t at);
+
 // Makes a rename in this file's folder durable. Some file systems can't sync a folder; the data is safe there all the same.
 void mf_file_sync_folder(const char *path);
 

@@ -2,6 +2,7 @@
 #ifndef MF_CLI_CHAT_H
 #define MF_CLI_CHAT_H
 
+#include "base/lock.h"
 #include "chat/conversation.h"
 #include "cli/answer.h"
 #include "cli/line.h"
@@ -26,6 +27,7 @@ typedef struct mf_chat {
     mf_conversation conversation;
     mf_prompt_source prompt;
     const mf_reasoning_marks *marks;
+    mf_lock history;     // --session's file
     mf_session *session; // NULL: the cells are not kept
     mf_line_reader *reader;
     mf_output out;
@@ -45,12 +47,15 @@ bool mf_chat_is_command(mf_str line);
 bool mf_chat_command(mf_chat *c, mf_str line, mf_error *err);
 
 // chat_file.c: the history as JSON. Writing is whole or not at all; loading replaces the conversation.
+bool mf_chat_history(const mf_chat *c, mf_buf *text, mf_error *err);
 bool mf_chat_save(const mf_chat *c, const char *path, mf_error *err);
 bool mf_chat_load(mf_chat *c, const char *path, mf_error *err);
 
-// chat_session.c: --session FILE. Opening takes up the history in FILE and the cells in FILE.kv where they are there and fit; where the
-// cells don't, it says why and they are evaluated again. Committing writes both.
+// chat_session.c: --session FILE. Opening locks both files before anything is read, and takes up the history in FILE and the cells in
+// FILE.kv where they are there and fit; where the cells don't, it says why and they are evaluated again. Refused: files that can't be
+// written, that another process has, that are something else. Committing writes both.
 bool mf_chat_session_open(mf_chat *c, mf_error *err);
 bool mf_chat_session_commit(mf_chat *c, mf_error *err);
+void mf_chat_session_close(mf_chat *c);
 
 #endif

@@ -1,9 +1,9 @@
 // A conversation that outlives the process: the history as JSON, the cells in a file beside it. Also minfer session info.
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -19,8 +19,6 @@ typedef struct state {
     int32_t answer_start;
     uint64_t seed_step;
     uint64_t history; // a hash of the messages
-    float mirostat;   // the sampler's estimate
-    uint32_t zero;
 } state;
 
 static uint64_t hash_history(const mf_conversation *c) {
@@ -33,7 +31,7 @@ static uint64_t hash_history(const mf_conversation *c) {
     return hash;
 }
 
-#define STATE_VERSION 1
+#define STATE_VERSION 2
 
 static bool cells_path(const char *session, mf_buf *out, mf_error *err) {
     mf_buf_printf(out, "%s.kv", session);
@@ -50,15 +48,6 @@ static void take_state(mf_chat *c) {
     if (s.version == STATE_VERSION && s.seed_step == c->conversation.seed_step &&
         s.history == hash_history(&c->conversation))
         c->conversation.answer_start = s.answer_start;
-    if (s.version == STATE_VERSION && isfinite(s.mirostat))
-        mf_sampler_set_mirostat(mf_sequence_sampler(c->sequence), s.mirostat);
-}
-
-// Whether a session was refused because another process writes it, and not because it is too long.
-static bool is_in_use(const mf_chat *c, const char *cells, const mf_error *why) {
-    mf_session_info info;
-    return why->code == MF_ERR_LIMIT && mf_session_info_read(cells, &info, NULL) &&
-           info.n_tokens <= c->conversation.params.n_ctx;
 }
 
 // The flag beats the history's system message.
@@ -68,65 +57,80 @@ static bool take_system(mf_chat *c, mf_error *err) {
     return mf_conversation_set_system(&c->conversation, mf_str_of(given), err);
 }
 
+// Takes up the cells where they are those of the conversation; else the conversation is read again, into new ones.
+static bool open_cells(mf_chat *c, bool known, const char *path, mf_error *err) {
+    mf_error why = {0};
+    if (known && access(path, F_OK) == 0) c->session = mf_session_open(c->sequence, path, &why);
+    if (why.code == MF_ERR_FORMAT && (c->session = mf_session_recover(c->sequence, path, NULL)))
+        mf_log(MF_LOG_NOTICE, "what was said later is read again: %s", why.text);
+    if (c->session) return take_state(c), mf_session_writable(c->session, err);
+    c->session = mf_session_new(c->sequence, path, err);
+    if (c->session && why.code) mf_log(MF_LOG_NOTICE, "the conversation is read again: %s", why.text);
+    return c->session != NULL;
+}
+
 bool mf_chat_session_open(mf_chat *c, mf_error *err) {
     const char *path = c->o->session;
-    bool known = access(path, F_OK) == 0;
+    struct stat st;
+    if (!mf_lock_take(&c->history, path, true, err)) return false;
+    bool known = fstat(c->history.fd, &st) == 0 && st.st_size > 0;
     if (known && !mf_chat_load(c, path, err)) return false;
     mf_buf cells = {0};
-    if (!cells_path(path, &cells, err)) return free(cells.data), false;
-    mf_error why = {0};
-    if (known && access(cells.data, F_OK) == 0) {
-        c->session = mf_session_open(c->sequence, cells.data, &why);
-        if (c->session)
-            take_state(c);
-        else if (is_in_use(c, cells.data, &why))
-            return free(cells.data), *err = why, false;
-        else
-            mf_log(MF_LOG_NOTICE, "the conversation is read again: %s", why.text);
-    }
-    if (!c->session) c->session = mf_session_new(c->sequence, cells.data, err);
-    if (c->session && known) {
-        c->conversation.changed = NULL;
-        mf_log(MF_LOG_NOTICE, "%zu messages and %d evaluated tokens from %s", c->conversation.entries.len,
-               mf_sequence_n_evaluated(c->sequence), path);
-    }
+    bool ok = cells_path(path, &cells, err) && open_cells(c, known, cells.data, err);
     free(cells.data);
-    return c->session && (!known || take_system(c, err));
+    if (!ok || !known) return ok;
+    c->conversation.changed = NULL;
+    mf_log(MF_LOG_NOTICE, "%zu messages and %d evaluated tokens from %s", c->conversation.entries.len,
+           mf_sequence_n_evaluated(c->sequence), path);
+    return take_system(c, err);
+}
+
+static bool write_history(mf_chat *c, mf_error *err) {
+    mf_buf text = {0};
+    bool ok = mf_chat_history(c, &text, err) && mf_lock_write(&c->history, text.data, text.len, err);
+    free(text.data);
+    return ok;
 }
 
 bool mf_chat_session_commit(mf_chat *c, mf_error *err) {
-    if (!mf_chat_save(c, c->o->session, err)) return false;
+    if (!write_history(c, err)) return false;
     state s = {.version = STATE_VERSION,
                .answer_start = c->conversation.answer_start,
                .seed_step = c->conversation.seed_step,
-               .history = hash_history(&c->conversation),
-               .mirostat = mf_sampler_mirostat(mf_sequence_sampler(c->sequence))};
+               .history = hash_history(&c->conversation)};
     return mf_session_commit(c->session, &s, sizeof s, err);
+}
+
+void mf_chat_session_close(mf_chat *c) {
+    mf_session_close(c->session);
+    mf_lock_release(&c->history);
 }
 
 // ---- minfer session info
 
 static void print_text(const mf_session_info *i, mf_buf *out) {
-    mf_buf_printf(out, "model        %016" PRIx64 " (rope %016" PRIx64 ")\n", i->fingerprint, i->rope);
+    mf_buf_printf(out, "model        %016" PRIx64 "%016" PRIx64 " (rope %016" PRIx64 ")\n", i->fingerprint[0],
+                  i->fingerprint[1], i->rope);
     mf_buf_printf(out, "arithmetic   version %" PRIu32 "\n", i->arithmetic);
     mf_buf_printf(out, "cells        %s, %" PRIu32 " layers of %" PRIu32 " heads of %" PRIu32 " channels\n",
                   mf_type_name((mf_type)i->cell_type), i->n_layer, i->n_head_kv, i->head_dim);
     mf_buf_printf(out, "tokens       %d, %d of them with cells%s\n", i->n_tokens, i->n_cells,
                   i->shifted ? "; a context shift moved some" : "");
     mf_buf_printf(out, "file         %" PRIu64 " bytes, %" PRIu64 " up to the last commit\n", i->size, i->committed);
+    if (i->damaged) mf_buf_printf(out, "damage       at byte %" PRIu64 ", with commits behind it\n", i->damaged);
 }
 
-static void json_hex(mf_json_writer *w, const char *key, uint64_t value) {
-    char text[17];
-    snprintf(text, sizeof text, "%016" PRIx64, value);
+static void json_hex(mf_json_writer *w, const char *key, const uint64_t *words, size_t n) {
+    char text[33] = "";
+    for (size_t i = 0; i < n && i < 2; i++) snprintf(text + 16 * i, 17, "%016" PRIx64, words[i]);
     mf_json_add_text(w, key, text);
 }
 
 static void print_json(const mf_session_info *i, mf_buf *out) {
     mf_json_writer w = {.out = out, .indent = 2};
     mf_json_begin(&w, '{');
-    json_hex(&w, "fingerprint", i->fingerprint);
-    json_hex(&w, "rope", i->rope);
+    json_hex(&w, "fingerprint", i->fingerprint, 2);
+    json_hex(&w, "rope", &i->rope, 1);
     mf_json_add_int(&w, "arithmetic", i->arithmetic);
     mf_json_add_text(&w, "cell_type", mf_type_name((mf_type)i->cell_type));
     mf_json_add_int(&w, "n_layer", i->n_layer);
@@ -139,6 +143,7 @@ static void print_json(const mf_session_info *i, mf_buf *out) {
     mf_json_bool(&w, i->shifted);
     mf_json_add_int(&w, "committed_bytes", (int64_t)i->committed);
     mf_json_add_int(&w, "file_bytes", (int64_t)i->size);
+    if (i->damaged) mf_json_add_int(&w, "damaged_byte", (int64_t)i->damaged);
     mf_json_end(&w, '}');
     mf_buf_char(out, '\n');
 }
@@ -170,5 +175,7 @@ int mf_command_session(mf_options *o) {
         print_text(&info, &text);
     bool ok = mf_output_buf(&out, &text);
     free(text.data);
-    return ok ? MF_EXIT_DONE : MF_EXIT_REFUSED;
+    if (!ok || !info.damaged) return ok ? MF_EXIT_DONE : MF_EXIT_REFUSED;
+    mf_fail(&err, MF_ERR_FORMAT, "%.200s: the session is damaged at byte %" PRIu64, o->second_word, info.damaged);
+    return mf_cli_fail(&err);
 }

@@ -218,7 +218,7 @@ int mf_command_chat(mf_options *o) {
     }
     free(first.data);
     mf_line_reader_free(c.reader);
-    mf_session_close(c.session);
+    mf_chat_session_close(&c);
     mf_conversation_free(&c.conversation);
     mf_sequence_free(c.sequence);
     mf_chat_template_free(c.prompt.template);

@@ -1,18 +1,14 @@
 #include "engine/journal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/map.h"
-#include "base/mem.h"
-#include "base/random.h"
 
 typedef struct file_head {
     char magic[8];
@@ -40,7 +36,7 @@ static uint64_t hash_of_payload(const void *a, size_t n_a, const void *b, size_t
 
 // The fixed part of a record of this kind: what its payload hash takes first.
 static size_t first_piece(uint32_t kind) {
-    static const size_t sizes[] = {0, 48, 8, 8, 32};
+    static const size_t sizes[] = {0, 56, 8, 8, 40};
     return kind < sizeof sizes / sizeof sizes[0] ? sizes[kind] : 0;
 }
 
@@ -74,11 +70,14 @@ static bool commit_behind(const uint8_t *image, size_t size, uint64_t at) {
     return false;
 }
 
-bool mf_journal_check(const uint8_t *image, size_t size, uint64_t *end, mf_error *err) {
+static bool is_session(const uint8_t *image, size_t size) {
+    return size >= sizeof(file_head) && memcmp(image, file_start.magic, sizeof file_start.magic) == 0;
+}
+
+bool mf_journal_check(const uint8_t *image, size_t size, uint64_t *end, uint64_t *damaged, mf_error *err) {
     file_head head;
     mf_record r;
-    if (size < sizeof head || memcmp(image, file_start.magic, sizeof head.magic) != 0)
-        return mf_fail(err, MF_ERR_FORMAT, "this is no session of minfer");
+    if (!is_session(image, size)) return mf_fail(err, MF_ERR_FORMAT, "this is no session of minfer");
     memcpy(&head, image, sizeof head);
     if (head.version != MF_JOURNAL_VERSION || head.zero)
         return mf_fail(err, MF_ERR_UNSUPPORTED, "the session's format is version %" PRIu32 "; this is version %d",
@@ -87,9 +86,11 @@ bool mf_journal_check(const uint8_t *image, size_t size, uint64_t *end, mf_error
     *end = 0;
     for (; whole_record(image, size, at, &r); at = r.end)
         if (r.kind == MF_RECORD_COMMIT) *end = r.end;
-    if (at < size && commit_behind(image, size, at))
-        return mf_fail(err, MF_ERR_FORMAT, "the session is damaged at byte %" PRIu64, at);
-    return *end || mf_fail(err, MF_ERR_FORMAT, "the session has nothing that was committed");
+    *damaged = at < size && commit_behind(image, size, at) ? at : 0;
+    if (*end) return true;
+    if (*damaged)
+        return mf_fail(err, MF_ERR_FORMAT, "the session is damaged at byte %" PRIu64 ", before its first commit", at);
+    return mf_fail(err, MF_ERR_FORMAT, "the session has nothing that was committed");
 }
 
 bool mf_journal_next(const uint8_t *image, uint64_t end, uint64_t *at, mf_record *out) {
@@ -104,86 +105,79 @@ bool mf_journal_next(const uint8_t *image, uint64_t end, uint64_t *at, mf_record
 
 // ---- Writing
 
-static bool fail_errno(mf_error *err, const char *what, const char *path) {
-    return mf_fail(err, MF_ERR_IO, "can't %s '%.300s': %s", what, path, strerror(errno));
+static bool fail_write(const mf_journal *j, mf_error *err) {
+    return mf_fail(err, MF_ERR_IO, "can't write '%.300s': %s", j->lock.target, strerror(errno));
 }
 
 static bool write_at(mf_journal *j, const void *data, size_t size) {
-    const char *bytes = data;
-    while (size > 0) {
-        ssize_t n = pwrite(j->fd, bytes, size < (1U << 30) ? size : (1U << 30), (off_t)j->at);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return false;
-        bytes += n, size -= (size_t)n, j->at += (uint64_t)n;
-    }
+    if (!mf_fd_write(j->fd, data, size, (int64_t)j->at)) return false;
+    j->at += size;
     return true;
 }
 
-// Back to the last commit after something went wrong.
-static bool undo(mf_journal *j, const char *what, mf_error *err) {
-    fail_errno(err, what, j->target);
-    if (ftruncate(j->fd, (off_t)j->end) == 0) j->at = j->end;
+void mf_journal_rewind(mf_journal *j) {
+    j->torn = ftruncate(j->fd, (off_t)j->end) != 0;
+    j->at = j->end;
+}
+
+static bool undo(mf_journal *j, mf_error *err) {
+    fail_write(j, err);
+    mf_journal_rewind(j);
     return false;
 }
 
-// One process at a time.
-static bool lock(int fd, const char *path, mf_error *err) {
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
-    if (errno != EWOULDBLOCK) return fail_errno(err, "lock", path);
-    return mf_fail(err, MF_ERR_LIMIT, "'%.300s' is in use by another process", path);
-}
-
-bool mf_journal_open(mf_journal *j, const char *path, mf_error *err) {
-    *j = (mf_journal){.fd = open(path, O_RDWR | O_CLOEXEC)};
-    if (j->fd < 0) return fail_errno(err, "write", path);
-    j->open = true;
-    j->target = mf_copy_text(path, strlen(path));
-    bool ok = j->target ? lock(j->fd, path, err) : mf_fail_memory(err, strlen(path) + 1, "a file name");
-    if (!ok) mf_journal_close(j);
-    return ok;
-}
-
-bool mf_journal_continue(mf_journal *j, uint64_t end, mf_error *err) {
-    j->at = j->end = end;
-    return ftruncate(j->fd, (off_t)end) == 0 || fail_errno(err, "write", j->target);
-}
-
-// A regular file, or none, that no other process holds.
-static bool check_target(const char *path, bool *exists, mode_t *mode, mf_error *err) {
+// Nothing but a session is ever replaced by one.
+static bool check_target(const mf_journal *j, mf_error *err) {
+    uint8_t head[sizeof(file_head)];
     struct stat st;
-    *mode = 0600; // what people say to a model is theirs
-    *exists = stat(path, &st) == 0;
-    if (!*exists) return true;
-    if (!S_ISREG(st.st_mode)) return mf_fail(err, MF_ERR_IO, "can't write '%.300s': it is no regular file", path);
-    *mode = st.st_mode & 0777;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    bool ok = fd < 0 || lock(fd, path, err);
-    if (fd >= 0) close(fd);
-    return ok;
+    if (fstat(j->lock.fd, &st) == 0 && st.st_size == 0) return true;
+    ssize_t n = pread(j->lock.fd, head, sizeof head, 0);
+    if (n < 0) return mf_fail(err, MF_ERR_IO, "can't read '%.300s': %s", j->lock.target, strerror(errno));
+    return is_session(head, (size_t)n) ||
+           mf_fail(err, MF_ERR_FORMAT, "'%.300s' is no session of minfer, and is not overwritten", j->lock.target);
 }
 
-static bool name_files(mf_journal *j, const char *path, bool exists, mf_error *err) {
-    mf_buf name = {0};
-    j->target = exists ? realpath(path, NULL) : mf_copy_text(path, strlen(path));
-    if (j->target) mf_buf_printf(&name, "%s.%016" PRIx64, j->target, mf_random_seed());
-    j->temporary = name.data;
-    return (j->target && !name.failed) || mf_fail_memory(err, strlen(path) + 18, "a file name");
-}
-
-bool mf_journal_create(mf_journal *j, const char *path, mf_error *err) {
-    bool exists;
-    mode_t mode;
-    if (!check_target(path, &exists, &mode, err)) return false;
+bool mf_journal_open(mf_journal *j, const char *path, bool create, mf_error *err) {
     *j = (mf_journal){.fd = -1};
-    bool ok = name_files(j, path, exists, err);
-    if (ok) {
-        j->fd = open(j->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-        j->open = j->fd >= 0;
-        ok = (j->open && write_at(j, &file_start, sizeof file_start)) || fail_errno(err, "write", path);
-        ok = ok && lock(j->fd, path, err);
-    }
-    if (!ok) mf_journal_close(j);
-    return ok;
+    j->open = mf_lock_take(&j->lock, path, create, err);
+    if (j->open && check_target(j, err)) return true;
+    mf_journal_close(j);
+    return false;
+}
+
+void mf_journal_continue(mf_journal *j, uint64_t end, uint64_t size) {
+    j->fd = j->lock.fd;
+    j->begun = true;
+    j->at = j->end = end;
+    j->torn = size != end;
+}
+
+void mf_journal_abandon(mf_journal *j) {
+    if (j->temporary) mf_lock_drop(j->fd, j->temporary);
+    free(j->temporary);
+    j->temporary = NULL;
+    j->begun = false;
+}
+
+bool mf_journal_create(mf_journal *j, mf_error *err) {
+    mf_journal_abandon(j);
+    j->at = j->end = 0;
+    j->torn = false;
+    j->fd = mf_lock_begin(&j->lock, &j->temporary, err);
+    j->begun = j->fd >= 0;
+    if (!j->begun) return free(j->temporary), j->temporary = NULL, false;
+    if (write_at(j, &file_start, sizeof file_start)) return true;
+    fail_write(j, err);
+    mf_journal_abandon(j);
+    return false;
+}
+
+bool mf_journal_ready(mf_journal *j, bool *appends, mf_error *err) {
+    bool missing;
+    if (!mf_lock_check(&j->lock, &missing, err)) return false;
+    if (j->begun && j->torn) mf_journal_rewind(j);
+    *appends = j->begun && !missing && !j->torn;
+    return true;
 }
 
 bool mf_journal_append(mf_journal *j, mf_record_kind kind, const void *a, size_t n_a, const void *b, size_t n_b,
@@ -194,41 +188,24 @@ bool mf_journal_append(mf_journal *j, mf_record_kind kind, const void *a, size_t
     h.head_hash = hash_of_head(&h, j->at);
     bool ok = n_a == first_piece(kind) && write_at(j, &h, sizeof h) && write_at(j, a, n_a) && write_at(j, b, n_b) &&
               write_at(j, zeros, (size_t)(padded(size) - size));
-    return ok || undo(j, "write", err);
-}
-
-// Makes a rename durable. Some file systems can't sync a folder; the data is safe there all the same.
-static void sync_folder(const char *path) {
-    const char *slash = strrchr(path, '/');
-    char *folder = slash ? mf_copy_text(path, slash == path ? 1 : (size_t)(slash - path)) : NULL;
-    int fd = slash && !folder ? -1 : open(folder ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
-        fsync(fd);
-        close(fd);
-    }
-    free(folder);
+    return ok || undo(j, err);
 }
 
 bool mf_journal_commit(mf_journal *j, const void *a, size_t n_a, const void *b, size_t n_b, mf_error *err) {
-    if (fsync(j->fd) != 0) return undo(j, "write", err);
+    if (fsync(j->fd) != 0) return undo(j, err);
     if (!mf_journal_append(j, MF_RECORD_COMMIT, a, n_a, b, n_b, err)) return false;
-    if (fsync(j->fd) != 0) return undo(j, "write", err);
+    if (fsync(j->fd) != 0) return undo(j, err);
     if (j->temporary) {
-        if (rename(j->temporary, j->target) != 0) return undo(j, "write", err);
+        if (!mf_lock_put(&j->lock, j->fd, j->temporary, err)) return false;
         free(j->temporary);
         j->temporary = NULL;
-        sync_folder(j->target);
     }
     j->end = j->at;
     return true;
 }
 
 void mf_journal_close(mf_journal *j) {
-    if (j->open && j->temporary) unlink(j->temporary);
-    if (j->open && !j->temporary && j->at != j->end && ftruncate(j->fd, (off_t)j->end) != 0)
-        j->at = j->end; // a load cuts it too
-    if (j->open) close(j->fd);
-    free(j->target);
-    free(j->temporary);
+    if (j->open) mf_journal_abandon(j);
+    if (j->open) mf_lock_release(&j->lock);
     *j = (mf_journal){.fd = -1};
 }

@@ -3,10 +3,10 @@
 #ifndef MF_ENGINE_JOURNAL_H
 #define MF_ENGINE_JOURNAL_H
 
-#include "base/error.h"
+#include "base/lock.h"
 #include "base/text.h"
 
-#define MF_JOURNAL_VERSION 1
+#define MF_JOURNAL_VERSION 2
 
 typedef enum mf_record_kind {
     MF_RECORD_IDENTITY = 1, // the first
@@ -22,39 +22,53 @@ typedef struct mf_record {
     uint64_t end; // offset behind it
 } mf_record;
 
-// The committed part of a file's image: *end is behind its last commit. All checksums up to there are verified. False with err: no
-// session, another version, no commit, or a damaged record with commits behind it (which a crash can't leave).
-bool mf_journal_check(const uint8_t *image, size_t size, uint64_t *end, mf_error *err);
+// The committed part of a file's image: *end is behind the last commit before the first byte that is damaged (*damaged: where; 0: none
+// is), and everything up to there is verified. A torn tail is no damage: damage has commits behind it, which a crash can't leave. False
+// with err: no session, another version, no commit.
+bool mf_journal_check(const uint8_t *image, size_t size, uint64_t *end, uint64_t *damaged, mf_error *err);
 
 // The record at *at (0: the first) of a checked image, which moves on; false at its end.
 bool mf_journal_next(const uint8_t *image, uint64_t end, uint64_t *at, mf_record *out);
 
 // A file that is being written. Zero-initialised is none.
 typedef struct mf_journal {
-    int fd;
-    bool open;                // there is a file
-    uint64_t end;             // behind the last commit
-    uint64_t at;              // where the next record goes
-    char *target, *temporary; // temporary: a new file that has not taken its place yet
+    mf_lock lock;    // of the file's name, from mf_journal_open to mf_journal_close
+    bool open;       // there is a lock
+    bool begun;      // there is a file to append to
+    bool torn;       // it ends in something that was not committed and could not be cut off
+    int fd;          // that file: the locked one, or a new one that has not taken its place yet
+    char *temporary; // the new one's name
+    uint64_t end;    // behind the last commit
+    uint64_t at;     // where the next record goes
 } mf_journal;
 
-// Opens a file and locks it for this process. False with err; MF_ERR_LIMIT: another process holds it.
-bool mf_journal_open(mf_journal *j, const char *path, mf_error *err);
+// Locks a file's name, with `create` also one where there is none. False with err; MF_ERR_LIMIT: another process holds it; MF_ERR_FORMAT:
+// what stands there is no session (an empty file is as good as none).
+bool mf_journal_open(mf_journal *j, const char *path, bool create, mf_error *err);
 
-// Takes up an open file behind `end`, as mf_journal_check found it: what follows goes.
-bool mf_journal_continue(mf_journal *j, uint64_t end, mf_error *err);
+// Takes up the file behind `end`, as mf_journal_check found it in an image of `size` bytes: what follows is cut off with the next record.
+void mf_journal_continue(mf_journal *j, uint64_t end, uint64_t size);
 
-// Begins a new file that will take the place of `path` with its first commit. MF_ERR_LIMIT: another process holds the old one.
-bool mf_journal_create(mf_journal *j, const char *path, mf_error *err);
+// Begins a new file that takes the place of the old one with its first commit.
+bool mf_journal_create(mf_journal *j, mf_error *err);
 
-// Appends a record whose payload is a then b. False with err (disk full, …): the file is cut back to its last commit.
+// Makes ready to append: cuts off what was not committed. *appends false: there is no file, or it can't be cut, and a new one must be
+// begun. False with err: another program has put a file in the place of this one.
+bool mf_journal_ready(mf_journal *j, bool *appends, mf_error *err);
+
+// Appends a record whose payload is a then b. False with err (disk full, …): what was appended since the last commit is cut off.
 bool mf_journal_append(mf_journal *j, mf_record_kind kind, const void *a, size_t n_a, const void *b, size_t n_b,
                        mf_error *err);
+
+// Forgets what was appended since the last commit.
+void mf_journal_rewind(mf_journal *j);
 
 // Makes what was appended durable, then the commit record with this payload, then puts a new file in its place.
 bool mf_journal_commit(mf_journal *j, const void *a, size_t n_a, const void *b, size_t n_b, mf_error *err);
 
-// Closes the file; what was not committed is cut off, a new file without a commit removed.
-void mf_journal_close(mf_journal *j);
+// Gives up a file that was begun; the next commit needs a new one. The old file stands.
+void mf_journal_abandon(mf_journal *j);
+
+void mf_journal_close(mf_journal *j); // a new file without a commit is removed
 
 #endif

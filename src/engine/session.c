@@ -14,10 +14,11 @@
 struct mf_session {
     mf_sequence *seq;
     char *path;
-    mf_journal journal; // not open: the next commit writes a new file
-    void *state;        // of the commit that was loaded
+    mf_journal journal;
+    void *state; // of the commit that was loaded
     size_t n_state;
     uint8_t *block;   // one block's bytes
+    mf_buf tail;      // of a commit: the sampler's bytes and the caller's
     mf_error refusal; // why the file that was loaded can't be written
 };
 
@@ -43,51 +44,62 @@ void mf_session_close(mf_session *s) {
     free(s->path);
     free(s->state);
     free(s->block);
+    free(s->tail.data);
     free(s);
 }
 
 mf_session *mf_session_new(mf_sequence *seq, const char *path, mf_error *err) {
     mf_session *s = make(seq, path, err);
-    if (s) seq->saved_tokens = seq->saved_cells = 0;
-    return s;
+    if (!s) return NULL;
+    seq->saved_tokens = seq->saved_cells = 0;
+    if (mf_journal_open(&s->journal, path, true, err)) return s;
+    mf_session_close(s);
+    return NULL;
 }
 
 // Loads an image and keeps the caller's bytes of it.
-static bool load(mf_session *s, const mf_file_map *map, mf_session_info *info, mf_error *err) {
-    if (!mf_session_load_image(s->seq, map->data, map->size, info, err)) return mf_fail_prefix(err, "%.200s", s->path);
+static bool load(mf_session *s, const mf_file_map *map, bool recover, mf_session_info *info, mf_error *err) {
+    if (!mf_session_load(s->seq, map->data, map->size, recover, info, err)) return mf_fail_prefix(err, "%.200s", s->path);
     s->n_state = info->n_state;
     if (!info->n_state) return true;
     s->state = mf_alloc(info->n_state, 1);
     if (!s->state) return mf_fail_memory(err, info->n_state, "a session's state");
     mf_record r;
-    for (uint64_t at = 0; mf_journal_next(map->data, info->committed, &at, &r);)
-        if (r.kind == MF_RECORD_COMMIT && r.end == info->committed)
-            memcpy(s->state, r.data + sizeof(mf_session_commit_head), s->n_state);
+    for (uint64_t at = 0; mf_journal_next(map->data, info->committed, &at, &r);) // they end the last commit
+        if (r.end == info->committed) memcpy(s->state, r.data + r.size - s->n_state, s->n_state);
     return true;
 }
 
-static bool open_and_load(mf_session *s, mf_error *err) {
+static bool open_and_load(mf_session *s, bool recover, mf_error *err) {
     mf_file_map map;
     mf_session_info info;
-    // A file that can only be read is loaded all the same; a commit then says so.
-    if (!mf_journal_open(&s->journal, s->path, &s->refusal) && s->refusal.code == MF_ERR_LIMIT) {
+    if (!mf_journal_open(&s->journal, s->path, false, &s->refusal) && s->refusal.code != MF_ERR_IO) {
         if (err) *err = s->refusal;
         return false;
     }
     if (!mf_file_map_open(&map, s->path, err)) return false;
-    bool ok = load(s, &map, &info, err);
+    bool ok = load(s, &map, recover, &info, err);
     mf_file_map_close(&map);
-    return ok && (!s->journal.open || mf_journal_continue(&s->journal, info.committed, err));
+    if (ok && s->journal.open && !info.damaged) mf_journal_continue(&s->journal, info.committed, info.size);
+    return ok;
 }
 
-mf_session *mf_session_open(mf_sequence *seq, const char *path, mf_error *err) {
+static mf_session *open_session(mf_sequence *seq, const char *path, bool recover, mf_error *err) {
     if (seq->tokens.len)
         return mf_fail(err, MF_ERR_ARGUMENT, "a session is loaded into a sequence of %zu tokens", seq->tokens.len), NULL;
     mf_session *s = make(seq, path, err);
-    if (!s || open_and_load(s, err)) return s;
+    if (!s || open_and_load(s, recover, err)) return s;
     if (seq->tokens.len) mf_sequence_truncate(seq, 0);
     mf_session_close(s);
     return NULL;
+}
+
+mf_session *mf_session_open(mf_sequence *seq, const char *path, mf_error *err) {
+    return open_session(seq, path, false, err);
+}
+
+mf_session *mf_session_recover(mf_sequence *seq, const char *path, mf_error *err) {
+    return open_session(seq, path, true, err);
 }
 
 const void *mf_session_state(const mf_session *s, size_t *n) {
@@ -124,34 +136,48 @@ static bool append_blocks(mf_session *s, mf_error *err) {
     return true;
 }
 
+bool mf_session_writable(const mf_session *s, mf_error *err) {
+    if (s->refusal.code && err) *err = s->refusal;
+    return !s->refusal.code;
+}
+
 static bool begin(mf_session *s, mf_error *err) {
-    if (s->refusal.code) {
-        if (err) *err = s->refusal;
-        return false;
-    }
-    if (s->journal.open && s->journal.end > 2 * whole_size(s) + SLACK) mf_journal_close(&s->journal);
-    if (s->journal.open) return true;
+    bool appends;
+    if (!mf_session_writable(s, err) || !mf_journal_ready(&s->journal, &appends, err)) return false;
+    if (appends && s->journal.end <= 2 * whole_size(s) + SLACK) return true;
     mf_session_identity identity = mf_session_identity_of(s->seq->engine);
     s->seq->saved_tokens = s->seq->saved_cells = 0;
-    return mf_journal_create(&s->journal, s->path, err) &&
+    return mf_journal_create(&s->journal, err) &&
            mf_journal_append(&s->journal, MF_RECORD_IDENTITY, &identity, sizeof identity, NULL, 0, err);
 }
 
-bool mf_session_commit(mf_session *s, const void *state, size_t n, mf_error *err) {
-    mf_sequence *q = s->seq;
+static bool append_commit(mf_session *s, const void *state, size_t n, mf_error *err) {
+    const mf_sequence *q = s->seq;
+    s->tail.len = 0;
+    if (q->sampler) mf_sampler_save(q->sampler, &s->tail);
     mf_session_commit_head head = {.n_tokens = (uint32_t)q->tokens.len,
                                    .n_cells = (uint32_t)q->n_evaluated,
                                    .n_pure = (uint32_t)(q->table.shifted ? q->table.n_pure : q->n_evaluated),
                                    .shifted = q->table.shifted,
                                    .n_prompt = (uint32_t)q->n_prompt,
                                    .n_generated = (uint32_t)q->n_generated,
+                                   .n_sampler = (uint32_t)s->tail.len,
                                    .n_draws = q->n_draws};
-    if (begin(s, err) && append_tokens(s, err) && append_blocks(s, err) &&
-        mf_journal_commit(&s->journal, &head, sizeof head, state, n, err)) {
+    mf_buf_add(&s->tail, state, n);
+    if (!s->tail.failed) return mf_journal_commit(&s->journal, &head, sizeof head, s->tail.data, s->tail.len, err);
+    free(s->tail.data);
+    s->tail = (mf_buf){0};
+    mf_journal_rewind(&s->journal);
+    return mf_fail_memory(err, n, "a session's state");
+}
+
+bool mf_session_commit(mf_session *s, const void *state, size_t n, mf_error *err) {
+    mf_sequence *q = s->seq;
+    if (begin(s, err) && append_tokens(s, err) && append_blocks(s, err) && append_commit(s, state, n, err)) {
         q->saved_tokens = (int32_t)q->tokens.len;
         q->saved_cells = q->n_evaluated;
         return true;
     }
-    if (s->journal.temporary || !s->journal.open) mf_journal_close(&s->journal); // the old file stands
+    if (s->journal.temporary) mf_journal_abandon(&s->journal);
     return false;
 }

@@ -14,7 +14,7 @@ mf_session_identity mf_session_identity_of(const mf_engine *e) {
     const mf_kv_view *v = mf_kv_view_of(e->kv);
     const mf_rope_params *rope = mf_model_rope(e->model, e->seq_cells);
     uint64_t turns = mf_hash(rope->inv_freq, (size_t)rope->n_dims / 2 * sizeof *rope->inv_freq, rope->interleaved);
-    return (mf_session_identity){.fingerprint = mf_model_fingerprint(e->model),
+    return (mf_session_identity){.fingerprint = {mf_model_fingerprint(e->model)},
                                  .rope = mf_hash(&rope->magnitude, sizeof rope->magnitude, turns),
                                  .arithmetic = MF_ARITHMETIC_VERSION,
                                  .cell_type = (uint32_t)v->type,
@@ -29,8 +29,9 @@ mf_session_identity mf_session_identity_of(const mf_engine *e) {
 typedef struct contents {
     mf_session_identity identity;
     mf_session_commit_head commit;
+    const uint8_t *sampler; // the commit's bytes of the sampler
     size_t n_state;
-    uint64_t end;
+    uint64_t end, damaged;
     mf_array(int32_t) tokens;
     mf_array(const uint8_t *) blocks; // where the bytes of each block are
     size_t block_bytes;               // 0: none was seen
@@ -71,10 +72,14 @@ static bool take_block(contents *c, const mf_record *r, mf_error *err) {
 static bool take_commit(contents *c, const mf_record *r, mf_error *err) {
     mf_session_commit_head *h = &c->commit;
     memcpy(h, r->data, sizeof *h);
-    c->n_state = r->size - sizeof *h;
+    size_t rest = r->size - sizeof *h;
+    if (h->n_sampler > rest) return bad("a commit of what is not there", err);
+    c->sampler = r->data + sizeof *h;
+    c->n_state = rest - h->n_sampler;
     uint64_t blocks = ((uint64_t)h->n_cells + MF_KV_BLOCK - 1) / MF_KV_BLOCK;
     if (h->n_tokens > c->tokens.len || h->n_cells > h->n_tokens || h->n_pure > h->n_cells || h->shifted > 1 ||
-        h->n_prompt > h->n_tokens || h->n_generated > INT32_MAX || blocks > c->blocks.len)
+        h->n_prompt > h->n_tokens || h->n_generated > INT32_MAX || blocks > c->blocks.len || h->zero ||
+        h->n_draws > INT64_MAX)
         return bad("a commit of what is not there", err);
     c->tokens.len = h->n_tokens, c->blocks.len = (size_t)blocks;
     return true;
@@ -83,7 +88,7 @@ static bool take_commit(contents *c, const mf_record *r, mf_error *err) {
 static bool read_image(contents *c, const uint8_t *image, size_t size, mf_error *err) {
     mf_record r;
     uint64_t at = 0;
-    if (!mf_journal_check(image, size, &c->end, err)) return false;
+    if (!mf_journal_check(image, size, &c->end, &c->damaged, err)) return false;
     if (!mf_journal_next(image, c->end, &at, &r) || r.kind != MF_RECORD_IDENTITY || r.size != sizeof c->identity)
         return bad("no identity at its start", err);
     memcpy(&c->identity, r.data, sizeof c->identity);
@@ -99,7 +104,7 @@ static bool read_image(contents *c, const uint8_t *image, size_t size, mf_error 
 
 static void fill_info(const contents *c, size_t size, mf_session_info *out) {
     const mf_session_identity *i = &c->identity;
-    *out = (mf_session_info){.fingerprint = i->fingerprint,
+    *out = (mf_session_info){.fingerprint = {i->fingerprint[0], i->fingerprint[1]},
                              .rope = i->rope,
                              .arithmetic = i->arithmetic,
                              .cell_type = i->cell_type,
@@ -112,7 +117,8 @@ static void fill_info(const contents *c, size_t size, mf_session_info *out) {
                              .shifted = c->commit.shifted,
                              .n_state = c->n_state,
                              .committed = c->end,
-                             .size = size};
+                             .size = size,
+                             .damaged = c->damaged};
 }
 
 bool mf_session_info_read(const char *path, mf_session_info *out, mf_error *err) {
@@ -133,6 +139,13 @@ static bool same(const char *field, uint64_t got, uint64_t want, mf_error *err) 
            mf_fail(err, MF_ERR_ARGUMENT, "the session's %s is %" PRIu64 "; here it is %" PRIu64, field, got, want);
 }
 
+static bool same_fingerprint(const uint64_t got[2], const uint64_t want[2], mf_error *err) {
+    return (got[0] == want[0] && got[1] == want[1]) ||
+           mf_fail(err, MF_ERR_ARGUMENT,
+                   "the session's model fingerprint is %016" PRIx64 "%016" PRIx64 "; here it is %016" PRIx64 "%016" PRIx64,
+                   got[0], got[1], want[0], want[1]);
+}
+
 static bool check_identity(const mf_session_identity *got, const mf_engine *e, mf_error *err) {
     mf_session_identity want = mf_session_identity_of(e);
     if (got->cell_type != want.cell_type)
@@ -143,14 +156,17 @@ static bool check_identity(const mf_session_identity *got, const mf_engine *e, m
            same("number of KV heads", got->n_head_kv, want.n_head_kv, err) &&
            same("head width", got->head_dim, want.head_dim, err) && same("block size", got->block, want.block, err) &&
            same("vocabulary", got->n_vocab, want.n_vocab, err) &&
-           same("model fingerprint", got->fingerprint, want.fingerprint, err) && same("rope", got->rope, want.rope, err);
+           same_fingerprint(got->fingerprint, want.fingerprint, err) && same("rope", got->rope, want.rope, err);
 }
 
-static bool check_contents(const contents *c, const mf_sequence *s, mf_error *err) {
+static bool check_contents(const contents *c, const mf_sequence *s, bool recover, mf_error *err) {
     const mf_engine *e = s->engine;
     if (s->tokens.len || s->failed)
         return mf_fail(err, MF_ERR_ARGUMENT, "a session is loaded into a sequence of %zu tokens", s->tokens.len);
     if (!check_identity(&c->identity, e, err)) return false;
+    if (c->damaged && !recover)
+        return mf_fail(err, MF_ERR_FORMAT, "the session is damaged at byte %" PRIu64 "; %u tokens were committed before it",
+                       c->damaged, c->commit.n_tokens);
     if (c->commit.n_tokens > (uint32_t)e->seq_cells + 1 || c->commit.n_cells > (uint32_t)e->seq_cells)
         return mf_fail(err, MF_ERR_LIMIT, "the session has %u tokens; the context holds %d", c->commit.n_tokens,
                        e->seq_cells);
@@ -164,11 +180,25 @@ static bool check_contents(const contents *c, const mf_sequence *s, mf_error *er
     return true;
 }
 
+// The history is that of the tokens, unless the saved one says otherwise: after a shift it has tokens that are gone.
+static bool restore_sampler(mf_sampler *s, const contents *c, mf_error *err) {
+    mf_sampler_reset(s);
+    for (size_t i = 0; i < c->tokens.len; i++) mf_sampler_accept(s, c->tokens.data[i]);
+    if (!c->commit.n_sampler || mf_sampler_load(s, c->sampler, c->commit.n_sampler, err)) return true;
+    mf_sampler_reset(s);
+    return false;
+}
+
 static bool restore(mf_sequence *s, const contents *c, mf_error *err) {
     mf_kv *kv = s->engine->kv;
     int32_t n_cells = (int32_t)c->commit.n_cells;
+    if (s->sampler && !restore_sampler(s->sampler, c, err)) return false;
     mf_kv_truncate(kv, &s->table, 0);
-    if (!mf_kv_extend(kv, &s->table, n_cells, err)) return false;
+    if (!mf_kv_extend(kv, &s->table, n_cells, err)) {
+        if (s->sampler) mf_sampler_reset(s->sampler);
+        return false;
+    }
+    s->table.loaded = n_cells > 0;
     for (size_t i = 0; i < c->blocks.len; i++) mf_kv_load_block(kv, &s->table, (int32_t)i, c->blocks.data[i]);
     s->table.shifted = c->commit.shifted;
     s->table.n_pure = (int32_t)c->commit.n_pure;
@@ -181,16 +211,18 @@ static bool restore(mf_sequence *s, const contents *c, mf_error *err) {
     s->n_cached = 0;
     s->active = false;
     s->saved_tokens = (int32_t)c->tokens.len, s->saved_cells = n_cells;
-    if (s->sampler) mf_sampler_reset(s->sampler);
-    for (size_t i = 0; i < s->tokens.len && s->sampler; i++) mf_sampler_accept(s->sampler, s->tokens.data[i]);
-    if (s->engine->params.prefix_cache) mf_kv_index(kv, &s->table, s->tokens.data);
     return true;
 }
 
-bool mf_session_load_image(mf_sequence *seq, const uint8_t *image, size_t size, mf_session_info *out, mf_error *err) {
+bool mf_session_load(mf_sequence *seq, const uint8_t *image, size_t size, bool recover, mf_session_info *out,
+                     mf_error *err) {
     contents c = {0};
-    bool ok = read_image(&c, image, size, err) && check_contents(&c, seq, err) && restore(seq, &c, err);
+    bool ok = read_image(&c, image, size, err) && check_contents(&c, seq, recover, err) && restore(seq, &c, err);
     if (ok) fill_info(&c, size, out);
     contents_free(&c);
     return ok;
+}
+
+bool mf_session_load_image(mf_sequence *seq, const uint8_t *image, size_t size, mf_session_info *out, mf_error *err) {
+    return mf_session_load(seq, image, size, false, out, err);
 }

@@ -165,6 +165,7 @@ void mf_kv_truncate(mf_kv *kv, mf_kv_table *table, int32_t n_cells) {
     while (table->blocks.len > (size_t)blocks_for(n_cells)) mf_kv_drop(kv, table->blocks.data[--table->blocks.len]);
     table->n_cells = n_cells;
     table->shifted = table->shifted && n_cells > table->n_pure;
+    table->loaded = table->loaded && n_cells > 0;
     if (table->n_indexed > n_cells / MF_KV_BLOCK) mf_kv_find_parent(kv, table, n_cells / MF_KV_BLOCK);
 }
 
@@ -192,6 +193,7 @@ bool mf_kv_share(mf_kv *kv, const mf_kv_table *from, int32_t n_cells, mf_kv_tabl
     to->n_cells = n_cells;
     to->shifted = from->shifted && n_cells > from->n_pure;
     to->n_pure = from->n_pure;
+    to->loaded = from->loaded && n_cells > 0;
     mf_kv_find_parent(kv, to, from->n_indexed < n_cells / MF_KV_BLOCK ? from->n_indexed : n_cells / MF_KV_BLOCK);
     return true;
 }

@@ -22,6 +22,8 @@ typedef struct mf_kv_table {
     uint64_t parent;   // the index's number for the last of them
     bool shifted;      // a shift moved cells: those from n_pure on are not what evaluating the tokens would give
     int32_t n_pure;
+    bool
+        loaded; // cells were read from a file: nothing shows that they are what evaluating the tokens gives, so no block is shared by tokens
 } mf_kv_table;
 
 typedef struct mf_kv_stats {
@@ -82,7 +84,7 @@ void mf_kv_load_block(mf_kv *kv, const mf_kv_table *table, int32_t i, const uint
 // False when memory is out.
 bool mf_kv_match(mf_kv *kv, const int32_t *tokens, int32_t n_tokens, mf_kv_table *table, mf_error *err);
 
-// Puts the table's full blocks of evaluated cells that no shift has moved into the index; tokens are the sequence's, table->n_cells of them at least.
+// Puts the table's full blocks of evaluated cells that no shift has moved, and that no file's cells stand before, into the index; tokens are the sequence's, table->n_cells of them at least.
 void mf_kv_index(mf_kv *kv, mf_kv_table *table, const int32_t *tokens);
 
 #endif

@@ -100,7 +100,7 @@ bool mf_kv_match(mf_kv *kv, const int32_t *tokens, int32_t n_tokens, mf_kv_table
 }
 
 void mf_kv_index(mf_kv *kv, mf_kv_table *table, const int32_t *tokens) {
-    int32_t end = (table->shifted ? table->n_pure : table->n_cells) / MF_KV_BLOCK;
+    int32_t end = table->loaded ? 0 : (table->shifted ? table->n_pure : table->n_cells) / MF_KV_BLOCK;
     for (; table->n_indexed < end; table->n_indexed++) {
         int32_t block = table->blocks.data[table->n_indexed];
         const int32_t *own = tokens + (size_t)table->n_indexed * MF_KV_BLOCK;

@@ -116,10 +116,6 @@ void mf_sampler_free(mf_sampler *s) {
     free(s);
 }
 
-float mf_sampler_mirostat(const mf_sampler *s) { return s->mirostat.mu; }
-
-void mf_sampler_set_mirostat(mf_sampler *s, float mu) { s->mirostat = (mf_mirostat){.mu = mu, .token = -1}; }
-
 void mf_sampler_set_seed(mf_sampler *s, uint64_t seed) { s->params.seed = seed; }
 
 void mf_sampler_set_mask(mf_sampler *s, mf_sampler_mask mask, void *arg) {

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
 #define MF_SAMPLER_LAST_N_MAX   (1 << 20) // the most tokens a penalty may look back
 #define MF_SAMPLER_BREAKER_MAX  20        // the most tokens of one DRY sequence breaker
@@ -72,10 +73,6 @@ void mf_sampler_free(mf_sampler *s); // NULL is fine
 // False with err ends the sampling with that error.
 typedef bool (*mf_sampler_mask)(void *arg, float *logits, int32_t n_vocab, mf_error *err);
 
-// Mirostat's estimate, in bits: all that a sampler knows beside the tokens it has seen. For one that goes on where another ended.
-float mf_sampler_mirostat(const mf_sampler *s);
-void mf_sampler_set_mirostat(mf_sampler *s, float mu);
-
 // Changes the key of the draws that follow.
 void mf_sampler_set_seed(mf_sampler *s, uint64_t seed);
 
@@ -102,6 +99,13 @@ void mf_sampler_reset(mf_sampler *s);
 // Makes the state (history, mirostat) of dst that of src, without allocating. False, and nothing changes, unless both look back
 // equally far over vocabularies of one size.
 bool mf_sampler_copy(mf_sampler *dst, const mf_sampler *src);
+
+// Appends the state as bytes, for a sampler in another process that goes on where this one is. *out says where memory was out.
+void mf_sampler_save(const mf_sampler *s, mf_buf *out);
+
+// Takes such a state over, but for what the params have no use for: mirostat's estimate without mirostat, a history that is
+// the end of the one that is there. False with err, and nothing changes, for bytes that are none.
+bool mf_sampler_load(mf_sampler *s, const void *bytes, size_t n, mf_error *err);
 
 // A sampler with the params and the state of `s` and without its mask; NULL when memory is out.
 mf_sampler *mf_sampler_clone(const mf_sampler *s, mf_error *err);

@@ -32,7 +32,7 @@ static void open_engine(void) {
 static void seal(uint8_t *image, size_t size) {
     static const size_t first_piece[] = {0, sizeof(mf_session_identity), 8, 8, sizeof(mf_session_commit_head)};
     const uint32_t magic = 0x4352464d;
-    memcpy(image, "minfer\x1aS\x01\0\0\0\0\0\0\0", FILE_HEAD);
+    memcpy(image, "minfer\x1aS\x02\0\0\0\0\0\0\0", FILE_HEAD);
     for (size_t at = FILE_HEAD; size - at >= RECORD_HEAD;) {
         uint32_t kind;
         uint64_t n;

@@ -445,6 +445,51 @@ static void test_minus_one(void **state) {
     for (int k = 0; k < 3; k++) mf_sampler_free(s[k]);
 }
 
+// A state that was saved goes on in another sampler; bytes that are none are refused, and change nothing.
+static void test_saved_state(void **state) {
+    (void)state;
+    enum {
+        N = 64,
+        SEEN = 30
+    };
+    mf_error err = {0};
+    float logits[N];
+    mf_sampler_params p = plain();
+    p.repeat_penalty = 1.3f, p.repeat_last_n = 7, p.mirostat = 2;
+    mf_sampler *s = make(&p, N), *same = make(&p, N);
+    mf_sampler_accept(same, 9);
+    for (uint64_t i = 0; i < SEEN; i++) {
+        random_logits(logits, N, i, 1.5);
+        mf_sampler_accept(s, sample(s, logits, i));
+    }
+    mf_buf saved = {0};
+    mf_sampler_save(s, &saved);
+    assert_int_equal(saved.len, 12 + 7 * 4);
+    assert_true(mf_sampler_load(same, saved.data, saved.len, &err));
+    for (uint64_t i = 0; i < SEEN; i++) {
+        random_logits(logits, N, i, 1.5);
+        int32_t token = sample(s, logits, i);
+        assert_int_equal(token, sample(same, logits, i));
+        if (i == SEEN / 2) {
+            for (size_t n = 0; n < saved.len; n++) assert_false(mf_sampler_load(same, saved.data, n, &err));
+            assert_false(mf_sampler_load(same, saved.data, saved.len + 1, &err));
+            for (size_t at = 0; at < saved.len; at++) { // a count, a switch, an estimate, an id
+                char old = saved.data[at];
+                saved.data[at] = at / 4 == 2 ? (char)0xff : 0x7f;
+                if (at % 4 == 3 && at / 4 == 2) saved.data[at - 1] = (char)0xff;
+                if (at % 4 == 3) assert_false(mf_sampler_load(same, saved.data, saved.len, &err));
+                saved.data[at] = old;
+                if (at % 4 == 3 && at / 4 == 2) saved.data[at - 1] = (char)0xc0;
+            }
+        }
+        mf_sampler_accept(s, token);
+        mf_sampler_accept(same, token);
+    }
+    free(saved.data);
+    mf_sampler_free(s);
+    mf_sampler_free(same);
+}
+
 static void test_logprobs(void **state) {
     (void)state;
     enum {
@@ -538,11 +583,11 @@ static void test_any_config(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),   cmocka_unit_test(test_ranges),     cmocka_unit_test(test_ids),
-        cmocka_unit_test(test_not_finite), cmocka_unit_test(test_ties),       cmocka_unit_test(test_frequencies),
-        cmocka_unit_test(test_draws),      cmocka_unit_test(test_equivalent), cmocka_unit_test(test_mask),
-        cmocka_unit_test(test_state),      cmocka_unit_test(test_minus_one),  cmocka_unit_test(test_logprobs),
-        cmocka_unit_test(test_any_config),
+        cmocka_unit_test(test_defaults),   cmocka_unit_test(test_ranges),      cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_not_finite), cmocka_unit_test(test_ties),        cmocka_unit_test(test_frequencies),
+        cmocka_unit_test(test_draws),      cmocka_unit_test(test_equivalent),  cmocka_unit_test(test_mask),
+        cmocka_unit_test(test_state),      cmocka_unit_test(test_saved_state), cmocka_unit_test(test_minus_one),
+        cmocka_unit_test(test_logprobs),   cmocka_unit_test(test_any_config),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
