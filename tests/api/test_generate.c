@@ -358,6 +358,11 @@ static void test_sessions(void **state) {
     o = options_for(&b, NULL, 10);
     s = sequence(e, &o);
     refused(minfer_session_open(s, folder, &error), MINFER_ERROR_IO, "directory");
+    refused(minfer_session_recover(s, folder, &error), MINFER_ERROR_IO, "directory");
+    good(minfer_session_recover(s, path, &error)); // of a whole file what open loads
+    assert_int_equal(minfer_sequence_n_evaluated(s), PROMPT + 9);
+    minfer_session_close(s);
+    good(minfer_truncate(s, 0, &error));
     good(minfer_session_open(s, path, &error));
     size_t n;
     assert_string_equal(minfer_session_state(s, &n), "mine");
