@@ -109,7 +109,8 @@ static const mf_flag flags[] = {
     {"--dry-penalty-last-n", "N", INTEGER(dry_penalty_last_n),
      .help = "tokens it looks back on; 0: off, -1: all of the context"},
     {"--dry-sequence-breakers --dry-sequence-breaker", "TEXT", MF_FLAG_LIST, RUN, MF_GROUP_SAMPLING, AT(breakers),
-     .help = "text that ends a sequence, or ids as in 198;13,2 (two sequences); may be repeated"},
+     .help = "text that ends a sequence wherever tokens say it, or ids as in 198;13,2 (two sequences); none: those before "
+             "it don't count; may be repeated"},
     {"--mirostat", "0|1|2", INTEGER(mirostat), .help = "version of mirostat, which then chooses the temperature; 0: off"},
     {"--mirostat-tau --mirostat-ent", "X", REAL(mirostat_tau), .help = "surprise aimed at, in bits"},
     {"--mirostat-eta --mirostat-lr", "X", REAL(mirostat_eta), .help = "learning rate"},

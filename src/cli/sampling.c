@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/breakers.h"
 #include "api/sampling_keys.h"
 #include "base/log.h"
 #include "base/random.h"
@@ -81,24 +82,32 @@ static bool add_id_list(mf_sampling *s, const char *text, mf_error *err) {
 }
 
 static bool add_text(mf_sampling *s, const mf_tokenizer *tokenizer, const char *text, mf_error *err) {
-    size_t first = s->ids.len;
-    mf_token_array ids = {0};
-    bool ok = mf_tokenizer_encode(tokenizer, mf_str_of(text), 0, &ids, err);
-    for (size_t i = 0; i < ids.len && ok; i++)
-        ok = mf_array_push(&s->ids, ids.data[i]) || mf_fail_memory(err, 0, "the sequence breakers");
-    free(ids.data);
-    return ok && (end_breaker(s, first) || mf_fail_memory(err, 0, "the sequence breakers"));
+    mf_breaker_text breaker;
+    if (!mf_breaker_make(tokenizer, mf_str_of(text), &breaker, err)) return mf_fail_prefix(err, "--dry-sequence-breakers");
+    if (mf_array_push(&s->texts, breaker)) return true;
+    free((void *)breaker.tokens);
+    return mf_fail_memory(err, 0, "the sequence breakers");
+}
+
+static void drop_breakers(mf_sampling *s) {
+    for (size_t i = 0; i < s->texts.len; i++) free((void *)s->texts.data[i].tokens);
+    s->ids.len = s->breakers.len = s->texts.len = 0;
+}
+
+static bool add_breaker(mf_sampling *s, const mf_tokenizer *tokenizer, const char *text, mf_error *err) {
+    if (strcmp(text, "none") == 0) return drop_breakers(s), true;
+    return is_id_list(text) ? add_id_list(s, text, err) : add_text(s, tokenizer, text, err);
 }
 
 static bool add_breakers(mf_sampling *s, const mf_options *o, const mf_tokenizer *tokenizer, mf_error *err) {
-    for (size_t i = 0; i < o->breakers.len; i++) {
-        const char *text = o->breakers.data[i];
-        if (!(is_id_list(text) ? add_id_list(s, text, err) : add_text(s, tokenizer, text, err))) return false;
-    }
+    for (size_t i = 0; i < o->breakers.len; i++)
+        if (!add_breaker(s, tokenizer, o->breakers.data[i], err)) return false;
     const int32_t *at = s->ids.data;
     for (size_t i = 0; i < s->breakers.len; at += s->breakers.data[i++].len) s->breakers.data[i].ids = at;
     s->params.dry_sequence_breakers = s->breakers.data;
     s->params.n_dry_sequence_breakers = s->breakers.len;
+    s->params.dry_breaker_texts = s->texts.data;
+    s->params.n_dry_breaker_texts = s->texts.len;
     return true;
 }
 
@@ -126,8 +135,10 @@ bool mf_sampling_make(mf_sampling *s, const mf_options *o, const mf_gguf *file, 
 }
 
 void mf_sampling_free(mf_sampling *s) {
+    drop_breakers(s);
     free(s->ids.data);
     free(s->breakers.data);
+    free(s->texts.data);
     free(s->biases.data);
     *s = (mf_sampling){0};
 }

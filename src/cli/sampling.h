@@ -11,6 +11,7 @@ typedef struct mf_sampling {
     mf_sampler_params params;
     mf_array(int32_t) ids; // of the DRY breakers, one after the other
     mf_array(mf_token_run) breakers;
+    mf_array(mf_breaker_text) texts; // of those that are texts
     mf_array(mf_logit_bias) biases;
 } mf_sampling;
 

@@ -34,6 +34,24 @@ static bool copy_breakers(mf_dry *dry, const mf_sampler_params *params) {
     return true;
 }
 
+static bool copy_texts(mf_dry *dry, const mf_sampler_params *params) {
+    size_t n = params->n_dry_breaker_texts, n_tokens = 0;
+    for (size_t i = 0; i < n; i++) n_tokens += params->dry_breaker_texts[i].n;
+    dry->texts = mf_alloc(n, sizeof *dry->texts);
+    dry->text_tokens = mf_alloc(n_tokens, sizeof *dry->text_tokens);
+    dry->open = mf_alloc(n, sizeof *dry->open);
+    if (!dry->texts || !dry->text_tokens || !dry->open) return false;
+    mf_breaker_token *tokens = dry->text_tokens;
+    for (size_t i = 0; i < n; i++) {
+        mf_breaker_text text = params->dry_breaker_texts[i];
+        if (text.n) memcpy(tokens, text.tokens, text.n * sizeof *tokens);
+        dry->texts[i] = (mf_breaker_text){tokens, text.n};
+        tokens += text.n;
+    }
+    dry->n_texts = n;
+    return true;
+}
+
 bool mf_dry_init(mf_dry *dry, const mf_sampler_params *params, int32_t n_vocab, mf_error *err) {
     *dry = (mf_dry){0};
     if (!mf_dry_active(params)) return true;
@@ -41,7 +59,7 @@ bool mf_dry_init(mf_dry *dry, const mf_sampler_params *params, int32_t n_vocab, 
     dry->recent = mf_alloc(n, sizeof *dry->recent);
     dry->match = mf_alloc(n, sizeof *dry->match);
     dry->repeat = mf_alloc((size_t)n_vocab, sizeof *dry->repeat);
-    if (dry->recent && dry->match && dry->repeat && copy_breakers(dry, params)) return true;
+    if (dry->recent && dry->match && dry->repeat && copy_breakers(dry, params) && copy_texts(dry, params)) return true;
     mf_dry_free(dry);
     return mf_fail_memory(err, (2 * n + (size_t)n_vocab) * sizeof *dry->repeat, "the DRY sampler");
 }
@@ -49,6 +67,9 @@ bool mf_dry_init(mf_dry *dry, const mf_sampler_params *params, int32_t n_vocab, 
 void mf_dry_free(mf_dry *dry) {
     free(dry->breakers);
     free(dry->breaker_ids);
+    free(dry->texts);
+    free(dry->text_tokens);
+    free(dry->open);
     free(dry->recent);
     free(dry->match);
     free(dry->repeat);
@@ -92,8 +113,48 @@ static size_t limit_of_repeat(const mf_dry *dry, size_t len) {
     return len;
 }
 
+// ---- Breakers that are texts
+
+static const mf_breaker_token *effect_of(const mf_breaker_text *text, int32_t token) {
+    size_t low = 0, high = text->n;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (text->tokens[mid].id < token)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < text->n && text->tokens[low].id == token ? &text->tokens[low] : NULL;
+}
+
+void mf_dry_accept(mf_dry *dry, int32_t token) {
+    dry->since++;
+    for (size_t i = 0; i < dry->n_texts; i++) {
+        const mf_breaker_token *e = effect_of(&dry->texts[i], token);
+        uint64_t open = dry->open[i];
+        if (e && (e->holds || (open & e->begins))) dry->since = 0;
+        dry->open[i] = e ? e->ends | (open & e->inside) << e->len : 0;
+    }
+}
+
+void mf_dry_clear(mf_dry *dry) {
+    for (size_t i = 0; i < dry->n_texts; i++) dry->open[i] = 0;
+    dry->since = 0;
+}
+
+bool mf_dry_copy(mf_dry *dst, const mf_dry *src) {
+    if (dst->n_texts != src->n_texts) return false;
+    for (size_t i = 0; i < src->n_texts; i++) dst->open[i] = src->open[i];
+    dst->since = src->since;
+    return true;
+}
+
 static bool is_breaker(const mf_dry *dry, int32_t token) {
     size_t n;
+    for (size_t i = 0; i < dry->n_texts; i++) {
+        const mf_breaker_token *e = effect_of(&dry->texts[i], token);
+        if (e && e->holds) return true;
+    }
     const mf_token_run *run = breakers_of(dry, token, &n);
     for (; n > 0; n--, run++)
         if (run->len == 1) return true;
@@ -129,6 +190,7 @@ void mf_stage_dry(mf_sampler *s) {
     if (len <= allowed) return;
     for (size_t i = 0; i < len; i++) dry->recent[i] = mf_history_at(&s->history, i);
     size_t limit = limit_of_repeat(dry, len);
+    if (limit > dry->since) limit = dry->since;
     if (limit < allowed) return;
 
     find_matches(dry->recent, len, dry->match);

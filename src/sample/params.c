@@ -108,7 +108,20 @@ void mf_sampler_params_fit(mf_sampler_params *params, int32_t n_ctx) {
         if (*last[i] < 0) *last[i] = n_ctx < MF_SAMPLER_LAST_N_MAX ? n_ctx : MF_SAMPLER_LAST_N_MAX;
 }
 
+static bool check_breaker_texts(const mf_sampler_params *params, int32_t n_vocab, mf_error *err) {
+    for (size_t i = 0; i < params->n_dry_breaker_texts; i++) {
+        mf_breaker_text text = params->dry_breaker_texts[i];
+        for (size_t j = 0; j < text.n; j++)
+            if (text.tokens[j].id < (j ? text.tokens[j - 1].id + 1 : 0) || text.tokens[j].id >= n_vocab)
+                return mf_fail(err, MF_ERR_ARGUMENT,
+                               "dry_breaker_texts: token %d of text %zu is outside the vocabulary of %d or out of order",
+                               text.tokens[j].id, i, n_vocab);
+    }
+    return true;
+}
+
 bool mf_sampler_params_check(const mf_sampler_params *params, int32_t n_vocab, mf_error *err) {
     if (n_vocab < 1) return mf_fail(err, MF_ERR_ARGUMENT, "a vocabulary of %d tokens can't be sampled", n_vocab);
-    return check_ranges(params, err) && check_bias(params, n_vocab, err) && check_breakers(params, n_vocab, err);
+    return check_ranges(params, err) && check_bias(params, n_vocab, err) && check_breakers(params, n_vocab, err) &&
+           check_breaker_texts(params, n_vocab, err);
 }

@@ -64,6 +64,7 @@ size_t mf_sampler_survivors(const mf_sampler *s, size_t cap, int32_t *ids, float
 bool mf_sampler_accept(mf_sampler *s, int32_t token) {
     if (token < 0 || token >= s->candidates.n_vocab) return false;
     mf_history_push(&s->history, token);
+    mf_dry_accept(&s->dry, token);
     if (token == s->mirostat.token) s->mirostat.mu = s->mirostat.next_mu;
     s->mirostat.token = -1;
     return true;
@@ -103,6 +104,8 @@ mf_sampler *mf_sampler_new(const mf_sampler_params *params, int32_t n_vocab, mf_
     s->params.logit_bias = s->bias;
     s->params.dry_sequence_breakers = s->dry.breakers;
     s->params.n_dry_sequence_breakers = s->dry.n_breakers;
+    s->params.dry_breaker_texts = s->dry.texts;
+    s->params.n_dry_breaker_texts = s->dry.n_texts;
     mf_sampler_reset(s);
     return s;
 }
@@ -125,6 +128,7 @@ void mf_sampler_set_mask(mf_sampler *s, mf_sampler_mask mask, void *arg) {
 
 void mf_sampler_reset(mf_sampler *s) {
     mf_history_clear(&s->history);
+    mf_dry_clear(&s->dry);
     s->candidates.len = 0;
     s->mirostat = (mf_mirostat){.mu = 2 * s->params.mirostat_tau, .token = -1};
 }
@@ -134,6 +138,7 @@ bool mf_sampler_copy(mf_sampler *dst, const mf_sampler *src) {
     if (dst->candidates.n_vocab != src->candidates.n_vocab || dst->history.window != h->window || dst->history.cap != h->cap)
         return false;
     if (dst == src) return true;
+    if (!mf_dry_copy(&dst->dry, &src->dry)) return false;
     mf_history_clear(&dst->history);
     for (size_t i = h->len; i > 0; i--) mf_history_push(&dst->history, mf_history_at(h, i - 1));
     dst->mirostat = src->mirostat;

@@ -10,9 +10,10 @@
 #include "base/error.h"
 #include "base/text.h"
 
-#define MF_SAMPLER_LAST_N_MAX   (1 << 20) // the most tokens a penalty may look back
-#define MF_SAMPLER_BREAKER_MAX  20        // the most tokens of one DRY sequence breaker
-#define MF_SAMPLER_LOGPROBS_MAX 128       // the most entries of mf_sampler_logprobs
+#define MF_SAMPLER_LAST_N_MAX       (1 << 20) // the most tokens a penalty may look back
+#define MF_SAMPLER_BREAKER_MAX      20        // the most tokens of one DRY sequence breaker
+#define MF_SAMPLER_BREAKER_TEXT_MAX 64        // the most bytes of one that is a text
+#define MF_SAMPLER_LOGPROBS_MAX     128       // the most entries of mf_sampler_logprobs
 
 typedef struct mf_logit_bias {
     int32_t token;
@@ -23,6 +24,21 @@ typedef struct mf_token_run {
     const int32_t *ids;
     size_t len;
 } mf_token_run;
+
+// What a token does for a text that breaks sequences, for the sampler knows no text. Bit k of a set stands for the text's first k bytes.
+typedef struct mf_breaker_token {
+    int32_t id;
+    uint8_t len;     // of its bytes, where it may lie inside the text
+    bool holds;      // the whole text stands in it
+    uint64_t ends;   // it ends with the first k bytes
+    uint64_t inside; // behind them it is what follows, and more does
+    uint64_t begins; // behind them it begins with all that follows
+} mf_breaker_token;
+
+typedef struct mf_breaker_text {
+    const mf_breaker_token *tokens; // those that do something, by ascending id
+    size_t n;
+} mf_breaker_text;
 
 // The config. Every field has its range in params.c; mf_sampler_params_check names the field that is outside. The arrays are
 // borrowed by mf_sampler_params_check and copied by mf_sampler_new.
@@ -46,6 +62,8 @@ typedef struct mf_sampler_params {
     int32_t dry_penalty_last_n;                // 64; 0 = off, -1 = all of the context
     const mf_token_run *dry_sequence_breakers; // none
     size_t n_dry_sequence_breakers;
+    const mf_breaker_text *dry_breaker_texts; // none
+    size_t n_dry_breaker_texts;
     int32_t mirostat;                // 0 = off, 1, 2
     float mirostat_tau;              // 5; bits of surprise aimed at
     float mirostat_eta;              // 0.1; learning rate
@@ -96,8 +114,8 @@ size_t mf_sampler_survivors(const mf_sampler *s, size_t cap, int32_t *ids, float
 // Forgets the history and what mirostat has learned.
 void mf_sampler_reset(mf_sampler *s);
 
-// Makes the state (history, mirostat) of dst that of src, without allocating. False, and nothing changes, unless both look back
-// equally far over vocabularies of one size.
+// Makes the state (history, mirostat, texts that may break) of dst that of src, without allocating. False, and nothing changes, unless both
+// look back equally far over vocabularies of one size, with as many such texts.
 bool mf_sampler_copy(mf_sampler *dst, const mf_sampler *src);
 
 // Appends the state as bytes, for a sampler in another process that goes on where this one is. *out says where memory was out.

@@ -22,6 +22,11 @@ typedef struct mf_dry {
     mf_token_run *breakers; // sorted by their first token
     int32_t *breaker_ids;
     size_t n_breakers;
+    mf_breaker_text *texts;
+    mf_breaker_token *text_tokens;
+    uint64_t *open; // of each text: with which of its beginnings the sequence ends, as bits
+    size_t n_texts;
+    size_t since;     // tokens behind the newest one in which a text ends
     int32_t *recent;  // the last tokens, newest first
     uint32_t *match;  // match[k]: how many tokens the endings of the history and of the history without its last k share
     uint32_t *repeat; // n_vocab entries, all 0 between calls: the longest repetition the token would continue
@@ -62,6 +67,9 @@ void mf_history_clear(mf_history *h);
 bool mf_dry_init(mf_dry *dry, const mf_sampler_params *params, int32_t n_vocab, mf_error *err);
 void mf_dry_free(mf_dry *dry);
 bool mf_dry_active(const mf_sampler_params *params);
+void mf_dry_accept(mf_dry *dry, int32_t token);
+void mf_dry_clear(mf_dry *dry);                   // forgets what was accepted
+bool mf_dry_copy(mf_dry *dst, const mf_dry *src); // the same; false: they have not the same number of texts
 
 // Stages that edit the logits.
 void mf_stage_bias(mf_sampler *s);

@@ -159,7 +159,14 @@ def sampling():
     dry = ["--dry-multiplier", "50", "--dry-allowed-length", "1", "--temp", "0", "--repeat-penalty", "1", "-n", "20", "--raw", "-p", "aaaa", "--json"]
     assert good(MODEL, *dry).out != b""
     for breakers in ("198;13,2", "\n", "a"):
-        json.loads(good(MODEL, *dry, "--dry-sequence-breakers", breakers).out)
+        assert json.loads(good(MODEL, *dry, "--dry-sequence-breakers", breakers).out)["text"]
+    said = [json.loads(good(MODEL, *dry, *b).out)["tokens"] for b in ([], ["--dry-sequence-breakers", "none"],
+                                                                      ["--dry-sequence-breakers", "a", "--dry-sequence-breakers", "none"])]
+    assert said[0] == said[1] == said[2]
+    # What breaks sequences is never a repetition.
+    always = [*AAAA, "-n", "9", "--dry-multiplier", "50", "--dry-allowed-length", "1"]
+    assert good(*always).out != b"a" * 9 + b"\n" == good(*always, "--dry-sequence-breakers", "a").out
+    refused(1, "--dry-sequence-breakers: a sequence breaker has 65 bytes, not 1 to 64", MODEL, "x", "--dry-sequence-breakers", "y" * 65)
 
 
 def file_defaults():
