@@ -176,6 +176,7 @@ static minfer_event event_of(minfer_sequence *s, const mf_event *in) {
     minfer_event out = {.sequence = s, .text = "", .token = in->token, .finish = finish_of(in->finish)};
     if (!add_text(s, in, &out.finish)) {
         mf_sequence_stop(s->sequence);
+        s->failed = true; // its text has a hole
         mf_fail_memory(&why, s->stream.held.len, "the text");
         out.finish = MINFER_FINISH_ERROR;
     } else if (s->stream.out.len > 0) {
@@ -183,7 +184,6 @@ static minfer_event event_of(minfer_sequence *s, const mf_event *in) {
         out.text_len = s->stream.out.len;
     }
     if (out.finish == MINFER_FINISH_ERROR) {
-        s->failed = true;
         mf_api_refuse(&s->error, &why);
         out.error = &s->error;
     }

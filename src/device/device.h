@@ -68,6 +68,10 @@ typedef struct mf_device_class {
     bool (*run)(mf_device *device, const mf_program *program, int32_t first, int32_t count, const mf_step *step,
                 mf_error *err);
 
+    // Runs piece(arg, i) for every i in [0, n_pieces), on all workers and in any order, and returns when all have returned. For work on
+    // its storage that is no step.
+    void (*share_out)(mf_device *device, int32_t n_pieces, void (*piece)(void *arg, int32_t i), void *arg);
+
     bool (*measure)(mf_device *device, mf_device_limits *out, mf_error *err);
 } mf_device_class;
 

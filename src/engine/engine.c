@@ -81,7 +81,9 @@ mf_engine *mf_engine_new(const mf_model *model, const mf_device_list *devices, c
     mf_kv_params kv = kv_params(model, &p);
     e->sequences = mf_alloc((size_t)p.max_seqs, sizeof(mf_sequence *));
     e->events = mf_alloc((size_t)p.max_seqs, sizeof *e->events);
-    bool ok = (e->sequences && e->events) || mf_fail_memory(err, (size_t)p.max_seqs * sizeof *e->events, "the engine");
+    e->staying = mf_alloc((size_t)p.max_seqs, sizeof *e->staying);
+    bool ok = (e->sequences && e->events && e->staying) ||
+              mf_fail_memory(err, (size_t)p.max_seqs * sizeof *e->events, "the engine");
     ok = ok && mf_batch_new(&e->batch, &p, err) && (e->kv = mf_kv_new(&kv, devices->device[devices->n - 1], err)) &&
          (e->exec = compile(model, devices, &p, err));
     mf_graph_watch watch = {.trace_dir = p.trace_dir, .timing = p.op_timing};
@@ -97,6 +99,7 @@ void mf_engine_free(mf_engine *e) {
     mf_kv_free(e->kv);
     mf_batch_free(&e->batch);
     free(e->sequences);
+    free(e->staying);
     free(e->events);
     free(e);
 }
@@ -111,7 +114,7 @@ const mf_op_time *mf_engine_op_timing(const mf_engine *e) { return mf_graph_exec
 const mf_model *mf_engine_model(const mf_engine *e) { return e->model; }
 
 bool mf_engine_idle(const mf_engine *e) {
-    for (int32_t i = 0; i < e->params.max_seqs; i++)
-        if (e->sequences[i] && e->sequences[i]->active) return false;
+    for (int32_t i = 0; i < e->n_sequences; i++)
+        if (e->sequences[i]->active) return false;
     return true;
 }

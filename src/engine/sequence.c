@@ -10,6 +10,7 @@ void mf_sequence_params_init(mf_sequence_params *params) {
 }
 
 static int32_t smaller(int32_t a, int32_t b) { return a < b ? a : b; }
+static int32_t larger(int32_t a, int32_t b) { return a > b ? a : b; }
 
 // From token n on, what a session's file has is out of date.
 static void changed_from(mf_sequence *s, int32_t n) {
@@ -17,18 +18,26 @@ static void changed_from(mf_sequence *s, int32_t n) {
     s->saved_cells = smaller(s->saved_cells, n);
 }
 
-static int32_t free_slot(const mf_engine *e) {
-    for (int32_t i = 0; i < e->params.max_seqs; i++)
-        if (!e->sequences[i]) return i;
-    return -1;
+static void leave(mf_sequence *s) {
+    mf_engine *e = s->engine;
+    int32_t i = 0;
+    while (i < e->n_sequences && e->sequences[i] != s) i++;
+    if (i == e->n_sequences) return;
+    memmove(e->sequences + i, e->sequences + i + 1, (size_t)(e->n_sequences - i - 1) * sizeof(mf_sequence *));
+    e->n_sequences--;
+}
+
+static void arrive(mf_sequence *s) {
+    leave(s);
+    s->engine->sequences[s->engine->n_sequences++] = s;
 }
 
 mf_sequence *mf_sequence_new(mf_engine *e, const mf_sequence_params *params, mf_error *err) {
-    int32_t slot = free_slot(e);
-    if (slot < 0) return mf_fail(err, MF_ERR_LIMIT, "all %d sequences are in use", e->params.max_seqs), NULL;
+    if (e->n_sequences == e->params.max_seqs)
+        return mf_fail(err, MF_ERR_LIMIT, "all %d sequences are in use", e->params.max_seqs), NULL;
     mf_sequence *s = mf_alloc(1, sizeof *s);
     if (!s) return mf_fail_memory(err, sizeof *s, "a sequence"), NULL;
-    *s = (mf_sequence){.engine = e, .params = *params, .slot = slot};
+    *s = (mf_sequence){.engine = e, .params = *params, .n_cached = MF_ALL_CACHED};
     size_t cells = (size_t)e->seq_cells + 1;
     bool room = mf_array_reserve(&s->tokens, cells) && mf_array_reserve(&s->table.blocks, cells / MF_KV_BLOCK + 1);
     if (!room) mf_fail_memory(err, cells * sizeof(int32_t), "a sequence");
@@ -41,7 +50,7 @@ mf_sequence *mf_sequence_new(mf_engine *e, const mf_sequence_params *params, mf_
         mf_sequence_free(s);
         return NULL;
     }
-    e->sequences[slot] = s;
+    arrive(s);
     return s;
 }
 
@@ -51,23 +60,13 @@ void mf_sequence_free(mf_sequence *s) {
     mf_kv_release(s->engine->kv, &s->table);
     mf_sampler_free(s->sampler);
     free(s->tokens.data);
-    if (s->engine->sequences[s->slot] == s) s->engine->sequences[s->slot] = NULL;
+    leave(s);
     free(s);
-}
-
-// Takes what the prefix cache knows of the tokens. The last one is evaluated all the same: its logits are wanted.
-static bool take_prefix(mf_sequence *s, mf_error *err) {
-    mf_kv_truncate(s->engine->kv, &s->table, 0);
-    if (!mf_kv_match(s->engine->kv, s->tokens.data, (int32_t)s->tokens.len, &s->table, err)) return false;
-    int32_t last = (int32_t)s->tokens.len - 1;
-    s->n_cached = s->n_evaluated = s->table.n_cells < last ? s->table.n_cells : last;
-    return true;
 }
 
 static bool check_tokens(const mf_sequence *s, const int32_t *ids, size_t n, mf_error *err) {
     size_t cells = (size_t)s->engine->seq_cells;
     int32_t n_vocab = s->engine->model->hparams.n_vocab;
-    if (s->failed) return mf_fail(err, MF_ERR_ARGUMENT, "the sequence has failed");
     if (n > cells || s->tokens.len + n > cells)
         return mf_fail(err, MF_ERR_LIMIT, "%zu tokens do not fit into a context of %zu", s->tokens.len + n, cells);
     for (size_t i = 0; i < n; i++)
@@ -76,19 +75,27 @@ static bool check_tokens(const mf_sequence *s, const int32_t *ids, size_t n, mf_
     return true;
 }
 
+// Lets a sequence wait for rows, behind those that came before.
+static void wake(mf_sequence *s) {
+    if (s->active) return;
+    arrive(s);
+    s->active = true;
+    s->running = false;
+}
+
 bool mf_sequence_append(mf_sequence *s, const int32_t *ids, size_t n, mf_error *err) {
     if (!check_tokens(s, ids, n, err)) return false;
     if (n == 0) return true;
     memcpy(s->tokens.data + s->tokens.len, ids, n * sizeof *ids);
     s->tokens.len += n;
-    bool bypass = s->n_evaluated > 0 || s->params.logits_from >= 0 || !s->engine->params.prefix_cache;
-    if (!bypass && !take_prefix(s, err)) {
+    if (!s->active) s->running = false;
+    if (!mf_room_find_prefix(s, err)) {
         s->tokens.len -= n;
         return false;
     }
     s->n_prompt = (int32_t)s->tokens.len;
     s->n_generated = 0;
-    s->active = true;
+    wake(s);
     for (size_t i = 0; i < n && s->sampler; i++) mf_sampler_accept(s->sampler, ids[i]);
     return true;
 }
@@ -100,6 +107,9 @@ void mf_sequence_truncate(mf_sequence *s, int32_t n) {
     if (s->n_evaluated > n) s->n_evaluated = n;
     if (s->n_prompt > n) s->n_prompt = n;
     s->n_generated = smaller(s->n_generated, n - s->n_prompt);
+    if (s->n_seen > n) s->n_seen = n;
+    if (s->n_found > n) s->n_found = 0;
+    if (s->n_cached >= n) s->n_cached = MF_ALL_CACHED; // it has evaluated none of those that are left
     mf_kv_truncate(s->engine->kv, &s->table, s->n_evaluated);
     changed_from(s, n);
     s->active = false;
@@ -110,20 +120,36 @@ void mf_sequence_truncate(mf_sequence *s, int32_t n) {
 
 mf_sampler *mf_sequence_sampler(mf_sequence *s) { return s->sampler; }
 
-bool mf_sequence_shift(mf_sequence *s, int32_t n_keep, int32_t n_discard, mf_error *err) {
-    const mf_engine *e = s->engine;
-    if (s->failed) return mf_fail(err, MF_ERR_ARGUMENT, "the sequence has failed");
-    if (n_keep < 0 || n_discard < 1 || n_discard > s->n_evaluated || n_keep > s->n_evaluated - n_discard)
-        return mf_fail(err, MF_ERR_ARGUMENT, "a shift that drops %d tokens behind %d; %d are evaluated", n_discard, n_keep,
-                       s->n_evaluated);
+// What a count of leading tokens is when n_discard of them behind n_keep are dropped.
+static int32_t without(int32_t n, int32_t n_keep, int32_t n_discard) {
+    return n <= n_keep ? n : n - n_discard > n_keep ? n - n_discard : n_keep;
+}
+
+// Moves the cells. Others give theirs back where there is no room for that.
+static bool shift_cells(mf_sequence *s, int32_t n_keep, int32_t n_discard, mf_error *err) {
+    mf_engine *e = s->engine;
+    if (s->n_evaluated < s->n_seen && !mf_step_again(s, err)) return false;
     mf_kv_truncate(e->kv, &s->table, s->n_evaluated);
-    if (!mf_kv_shift(e->kv, &s->table, n_keep, n_discard, mf_model_rope(e->model, e->seq_cells), err)) return false;
+    while (mf_kv_shift_needs(e->kv, &s->table, n_keep, n_discard) > mf_kv_free_blocks(e->kv) && mf_room_widen(s))
+        ;
+    return mf_kv_shift(e->kv, &s->table, n_keep, n_discard, mf_model_rope(e->model, e->seq_cells), err);
+}
+
+bool mf_sequence_shift(mf_sequence *s, int32_t n_keep, int32_t n_discard, mf_error *err) {
+    int32_t n = larger(s->n_seen, s->n_evaluated);
+    if (n_keep < 0 || n_discard < 1 || n_discard > n || n_keep > n - n_discard)
+        return mf_fail(err, MF_ERR_ARGUMENT, "a shift that drops %d tokens behind %d; %d are evaluated", n_discard, n_keep,
+                       n);
+    if (!shift_cells(s, n_keep, n_discard, err)) return false;
     changed_from(s, n_keep);
     size_t behind = s->tokens.len - (size_t)(n_keep + n_discard);
     memmove(s->tokens.data + n_keep, s->tokens.data + n_keep + n_discard, behind * sizeof *s->tokens.data);
     s->tokens.len -= (size_t)n_discard;
     s->n_evaluated -= n_discard;
-    if (s->n_prompt > n_keep) s->n_prompt = s->n_prompt - n_discard > n_keep ? s->n_prompt - n_discard : n_keep;
+    s->n_prompt = without(s->n_prompt, n_keep, n_discard);
+    s->n_seen = without(s->n_seen, n_keep, n_discard);
+    if (s->n_cached != MF_ALL_CACHED) s->n_cached = without(s->n_cached, n_keep, n_discard);
+    s->n_found = 0;
     return true;
 }
 
@@ -147,18 +173,18 @@ static bool check_open(const mf_sequence *s, mf_error *err) {
 }
 
 bool mf_sequence_resume(mf_sequence *s, mf_error *err) {
-    int32_t n = (int32_t)s->tokens.len;
-    if (s->failed) return mf_fail(err, MF_ERR_ARGUMENT, "the sequence has failed");
+    int32_t n = (int32_t)s->tokens.len, evaluated = larger(s->n_evaluated, s->n_seen);
     if (s->active) return true;
-    if (n == 0 || (!s->sampler && s->n_evaluated == n))
-        return mf_fail(err, MF_ERR_ARGUMENT, "there is nothing to resume: %d of %d tokens are evaluated", s->n_evaluated, n);
+    if (n == 0 || (!s->sampler && evaluated == n))
+        return mf_fail(err, MF_ERR_ARGUMENT, "there is nothing to resume: %d of %d tokens are evaluated", evaluated, n);
     if (s->sampler && !check_open(s, err)) return false;
+    s->n_seen = smaller(s->n_seen, n - 1);
     if (s->n_evaluated == n) {
         s->n_evaluated = n - 1;
         mf_kv_truncate(s->engine->kv, &s->table, n - 1);
         s->saved_cells = smaller(s->saved_cells, n - 1);
     }
-    s->active = true;
+    wake(s);
     return true;
 }
 
@@ -168,7 +194,7 @@ int32_t mf_sequence_n_evaluated(const mf_sequence *s) { return s->n_evaluated; }
 int32_t mf_sequence_n_generated(const mf_sequence *s) {
     return smaller(s->n_generated, (int32_t)s->tokens.len - s->n_prompt);
 }
-int32_t mf_sequence_n_cached(const mf_sequence *s) { return s->n_cached; }
+int32_t mf_sequence_n_cached(const mf_sequence *s) { return smaller(s->n_cached, s->n_evaluated); }
 const int32_t *mf_sequence_tokens(const mf_sequence *s) { return s->tokens.data; }
 bool mf_sequence_idle(const mf_sequence *s) { return !s->active; }
 uint64_t mf_sequence_n_draws(const mf_sequence *s) { return s->n_draws; }
@@ -183,5 +209,4 @@ void mf_sequence_end(mf_sequence *s, int32_t token, mf_finish finish, const mf_e
     *event = (mf_event){.seq = s, .token = token, .finish = finish};
     if (why) event->error = *why;
     if (finish != MF_FINISH_NONE) s->active = false;
-    if (finish == MF_FINISH_ERROR) s->failed = true;
 }

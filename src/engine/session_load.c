@@ -161,7 +161,7 @@ static bool check_identity(const mf_session_identity *got, const mf_engine *e, m
 
 static bool check_contents(const contents *c, const mf_sequence *s, bool recover, mf_error *err) {
     const mf_engine *e = s->engine;
-    if (s->tokens.len || s->failed)
+    if (s->tokens.len)
         return mf_fail(err, MF_ERR_ARGUMENT, "a session is loaded into a sequence of %zu tokens", s->tokens.len);
     if (!check_identity(&c->identity, e, err)) return false;
     if (c->damaged && !recover)

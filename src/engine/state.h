@@ -4,6 +4,8 @@
 
 #include "engine/engine.h"
 
+#define MF_ALL_CACHED INT32_MAX
+
 struct mf_sequence {
     mf_engine *engine;
     mf_sequence_params params;
@@ -15,10 +17,13 @@ struct mf_sequence {
     int32_t n_generated; // since the last append
     uint64_t
         n_draws; // tokens that were ever sampled: the index of the next draw. It only grows, whatever happens to the tokens
-    int32_t n_cached; // found in the prefix cache
+    int32_t n_cached; // leading tokens that it never evaluated itself; MF_ALL_CACHED: it has evaluated none
+    int32_t n_found;  // cells that the prefix index gave, as long as it has no others and waits for its first rows
+    int32_t n_seen;   // leading tokens that were evaluated before its cells were given back: their logits were reported
     bool active;      // has rows to evaluate
-    bool failed;
-    int32_t slot;                      // in engine->sequences
+    bool running;     // was given rows since it began to wait or gave its cells back
+    bool granted;     // there is room for all of its tokens in this step
+    uint64_t served;  // the place of its last turn among all turns
     struct mf_session *session;        // NULL: none
     int32_t saved_tokens, saved_cells; // leading ones that stand in its file as they are
 };
@@ -31,6 +36,7 @@ typedef struct mf_batch {
     int32_t *out_row;                              // [max_outs]
     const int32_t **table;                         // [max_seqs]
     mf_sequence **owner;                           // [max_seqs] by number in the batch
+    mf_sequence **turn;                            // [max_seqs] those that may have rows, in their order
     int32_t *first_row, *first_out, *rows, *outs;  // [max_seqs]
 } mf_batch;
 
@@ -41,8 +47,10 @@ struct mf_engine {
     int32_t seq_cells; // most cells of one sequence
     mf_kv *kv;
     mf_graph_exec *exec;
-    mf_sequence **sequences; // [max_seqs], NULL where free
-    int32_t next_prefill;    // whose prompt goes first: prompts take turns
+    mf_sequence **sequences; // [max_seqs] in order of arrival: by when their last turn began
+    int32_t n_sequences;
+    uint64_t n_served;           // turns so far
+    const mf_kv_table **staying; // [max_seqs] for room.c
     mf_batch batch;
     mf_event *events; // [max_seqs]
     size_t n_events;
@@ -52,10 +60,26 @@ struct mf_engine {
 // batch.c
 bool mf_batch_new(mf_batch *b, const mf_engine_params *p, mf_error *err);
 void mf_batch_free(mf_batch *b);
-// Picks the rows of the next step and takes their cells. A sequence for which no cell is left ends with an event.
+// Picks the rows of the next step and takes their cells. A sequence for which there can be no room ends with an event.
 void mf_batch_pick(mf_engine *e);
+// Picks rows that a sequence has evaluated before it gave its cells back, and no others. False with err: there is no room.
+bool mf_batch_pick_again(mf_sequence *s, mf_error *err);
 
+// room.c
+// Decides which active sequences go on in this step (granted), for which others may have to give their cells back.
+void mf_room_grant(mf_engine *e);
+// Takes what the prefix index knows of a sequence that waits for its first rows. False when memory is out.
+bool mf_room_find_prefix(mf_sequence *s, mf_error *err);
+// Lets one other sequence give its cells back, for one that needs them at once. False: nobody is left who can.
+bool mf_room_widen(const mf_sequence *s);
+
+// step.c
+// Evaluates what a sequence had evaluated before it gave its cells back, without an event.
+bool mf_step_again(mf_sequence *s, mf_error *err);
+
+// sequence.c
 bool mf_sequence_is_stop(const mf_sequence *seq, int32_t token); // one of params.stop
+// Reports an event, and ends the sequence unless `finish` is MF_FINISH_NONE.
 void mf_sequence_end(mf_sequence *seq, int32_t token, mf_finish finish, const mf_error *why);
 
 #endif

@@ -18,9 +18,10 @@ static void generate(mf_sequence *s, const float *logits) {
     mf_sequence_end(s, token, stop ? MF_FINISH_STOP : full || enough ? MF_FINISH_LENGTH : MF_FINISH_NONE, NULL);
 }
 
-// A row whose activation turned non-finite ends its sequence, naming where.
+// A row whose activation turned non-finite ends its sequence, naming where, and is cut off with what is behind it.
 static bool row_failed(mf_engine *e, int32_t number) {
     const mf_batch *b = &e->batch;
+    mf_sequence *s = b->owner[number];
     for (int32_t r = b->first_row[number]; r < b->first_row[number] + b->rows[number]; r++) {
         if (!b->row_error[r]) continue;
         const mf_graph *g = mf_graph_exec_graph(e->exec);
@@ -29,11 +30,17 @@ static bool row_failed(mf_engine *e, int32_t number) {
         const char *rows = n->op == MF_OP_GET_ROWS && n->weight ? n->weight->name : NULL; // they are damaged
         mf_fail(&err, MF_ERR_NUMERIC, "token %d: an activation is not finite (%s%s%s into %s)", b->pos[r], mf_op_name(n->op),
                 rows ? " of " : "", rows ? rows : "", g->values.data[n->dst].name);
-        mf_kv_truncate(e->kv, &b->owner[number]->table, b->owner[number]->n_evaluated);
-        mf_sequence_end(b->owner[number], -1, MF_FINISH_ERROR, &err);
+        mf_sequence_truncate(s, b->pos[r]);
+        mf_sequence_end(s, -1, MF_FINISH_ERROR, &err);
         return true;
     }
     return false;
+}
+
+// Rows of a sequence stand in their cells: others may find them.
+static void took_rows(mf_sequence *s, int32_t n) {
+    s->n_evaluated += n;
+    if (s->engine->params.prefix_cache) mf_kv_index(s->engine->kv, &s->table, s->tokens.data);
 }
 
 static void finish_sequence(mf_engine *e, int32_t number) {
@@ -42,8 +49,7 @@ static void finish_sequence(mf_engine *e, int32_t number) {
     if (row_failed(e, number)) return;
     int64_t n_vocab;
     const float *logits = mf_graph_exec_output(e->exec, &n_vocab);
-    s->n_evaluated += b->rows[number];
-    if (e->params.prefix_cache) mf_kv_index(e->kv, &s->table, s->tokens.data);
+    took_rows(s, b->rows[number]);
     for (int32_t o = b->first_out[number]; o < b->first_out[number] + b->outs[number]; o++)
         if (s->params.on_logits)
             s->params.on_logits(s->params.arg, s, b->pos[b->out_row[o]], logits + o * n_vocab, (int32_t)n_vocab);
@@ -64,13 +70,18 @@ static void take_back(mf_engine *e, const mf_error *why) {
     }
 }
 
+static bool run(mf_engine *e, const atomic_bool *interrupt, mf_error *err) {
+    const mf_batch *b = &e->batch;
+    mf_step step = {b->n_rows,    b->n_outs, b->token,   b->pos,   b->cell,
+                    b->seq,       b->stored, b->out_row, b->table, mf_kv_view_of(e->kv),
+                    b->row_error, interrupt};
+    return mf_graph_exec_run(e->exec, &step, err);
+}
+
 static bool run_batch(mf_engine *e, mf_error *err) {
-    mf_batch *b = &e->batch;
-    mf_step step = {b->n_rows,    b->n_outs,    b->token,   b->pos,   b->cell,
-                    b->seq,       b->stored,    b->out_row, b->table, mf_kv_view_of(e->kv),
-                    b->row_error, &e->interrupt};
+    const mf_batch *b = &e->batch;
     mf_error why = {0};
-    if (mf_graph_exec_run(e->exec, &step, &why)) {
+    if (run(e, &e->interrupt, &why)) {
         for (int32_t i = 0; i < b->n_seqs; i++) finish_sequence(e, i);
         return true;
     }
@@ -93,3 +104,14 @@ bool mf_engine_step(mf_engine *e, const mf_event **events, size_t *n_events, mf_
 }
 
 void mf_engine_interrupt(mf_engine *e) { atomic_store(&e->interrupt, true); }
+
+bool mf_step_again(mf_sequence *s, mf_error *err) {
+    s->running = false;
+    if (!mf_room_find_prefix(s, err)) return false;
+    while (s->n_evaluated < s->n_seen) {
+        if (!mf_batch_pick_again(s, err)) return false;
+        if (!run(s->engine, NULL, err)) return mf_kv_truncate(s->engine->kv, &s->table, s->n_evaluated), false;
+        took_rows(s, s->engine->batch.n_rows);
+    }
+    return true;
+}

@@ -46,8 +46,9 @@ mf_kv *mf_kv_new(const mf_kv_params *params, mf_device *device, mf_error *err) {
     *kv = (mf_kv){.view = view, .device = device, .bytes = bytes, .n_blocks = n, .copies_only = params->copies};
     kv->refs = mf_alloc((size_t)n, sizeof *kv->refs);
     kv->free = mf_alloc((size_t)n, sizeof *kv->free);
+    kv->marks = mf_alloc((size_t)n, sizeof *kv->marks);
     kv->view.base = device->class->alloc(device, bytes);
-    if (!kv->refs || !kv->free || !kv->view.base || !mf_kv_prefix_init(kv)) {
+    if (!kv->refs || !kv->free || !kv->marks || !kv->view.base || !mf_kv_prefix_init(kv)) {
         mf_fail_memory(err, bytes, "the KV store");
         mf_kv_free(kv);
         return NULL;
@@ -62,6 +63,7 @@ void mf_kv_free(mf_kv *kv) {
     mf_kv_prefix_free(kv);
     free(kv->refs);
     free(kv->free);
+    free(kv->marks);
     free(kv);
 }
 
@@ -112,6 +114,25 @@ int32_t mf_kv_blocks_needed(const mf_kv *kv, const mf_kv_table *table, int32_t f
     if (need < 0) need = 0;
     for (int32_t i = first / MF_KV_BLOCK; i < blocks_for(n_cells); i++) need += shared(kv, table, i);
     return need;
+}
+
+bool mf_kv_fits_beside(mf_kv *kv, const mf_kv_table *table, int32_t n_cells, int32_t n_reserved,
+                       const mf_kv_table *const *others, size_t n) {
+    int32_t used = 0, need = blocks_for(n_cells) - (int32_t)table->blocks.len;
+    if (need < 0) need = 0;
+    memset(kv->marks, 0, (size_t)kv->n_blocks);
+    for (size_t k = 0; k < n; k++)
+        for (size_t i = 0; i < others[k]->blocks.len && others[k] != table; i++) {
+            uint8_t *mark = &kv->marks[others[k]->blocks.data[i]];
+            used += !*mark;
+            *mark = 1;
+        }
+    for (size_t i = 0; i < table->blocks.len; i++) {
+        bool others_too = kv->marks[table->blocks.data[i]];
+        used += !others_too;
+        need += others_too && (int32_t)i >= table->n_cells / MF_KV_BLOCK && (int32_t)i < blocks_for(n_cells);
+    }
+    return need + n_reserved <= kv->n_blocks - used;
 }
 
 static void copy_block(mf_kv *kv, int32_t from, int32_t to) {

@@ -55,6 +55,11 @@ int32_t mf_kv_blocks_needed(const mf_kv *kv, const mf_kv_table *table, int32_t f
 // copies the block the end is in when it is shared. All or nothing; false with err (MF_ERR_LIMIT: the cache is full).
 bool mf_kv_extend(mf_kv *kv, mf_kv_table *table, int32_t n_cells, mf_error *err);
 
+// Whether mf_kv_extend would succeed if no other tables had blocks than these n (the table itself may be among them), and n_reserved free
+// blocks were left over.
+bool mf_kv_fits_beside(mf_kv *kv, const mf_kv_table *table, int32_t n_cells, int32_t n_reserved,
+                       const mf_kv_table *const *others, size_t n);
+
 // Drops the cells from n_cells on; blocks no longer needed are given back.
 void mf_kv_truncate(mf_kv *kv, mf_kv_table *table, int32_t n_cells);
 
@@ -66,10 +71,13 @@ bool mf_kv_share(mf_kv *kv, const mf_kv_table *from, int32_t n_cells, mf_kv_tabl
 
 // Drops the cells [n_keep, n_keep + n_discard) and moves those behind them down by n_discard positions, K turned back by as many
 // (docs/arithmetic.md). The cells before n_keep keep their bytes, blocks that others hold too are not touched, and the moved cells
-// stand in blocks of this table alone, which never enter the prefix index. All or nothing; false with err: a range outside the cells,
+// stand in blocks of this table alone, which never enter the prefix index. The device's workers share the work. All or nothing; false with err: a range outside the cells,
 // memory, or a full cache (a discarded range of two blocks makes room enough, unless others share its blocks).
 bool mf_kv_shift(mf_kv *kv, mf_kv_table *table, int32_t n_keep, int32_t n_discard, const mf_rope_params *rope,
                  mf_error *err);
+
+// How many free blocks such a shift needs (one that mf_kv_shift would not refuse).
+int32_t mf_kv_shift_needs(mf_kv *kv, const mf_kv_table *table, int32_t n_keep, int32_t n_discard);
 
 // ---- The bytes of a block, for the disk: all layers, [n_layer][block_stride]. Cells from the n-th on are zero in them.
 size_t mf_kv_block_bytes(const mf_kv *kv);
@@ -79,9 +87,8 @@ void mf_kv_load_block(mf_kv *kv, const mf_kv_table *table, int32_t i, const uint
 // ---- The prefix index: full blocks by the tokens they hold and the block before them. Freed blocks stay in it, least recently used
 // first out, until their space is needed.
 
-// Gives an empty table every leading full block that is known for these tokens, by reference or, as long as there is room, as a copy.
-// The cells it got are table->n_cells.
-// False when memory is out.
+// Gives a table that has nothing but blocks of the index (or is empty) every further full block that is known for these tokens, by
+// reference or, as long as there is room, as a copy. The cells it has then are table->n_cells. False when memory is out.
 bool mf_kv_match(mf_kv *kv, const int32_t *tokens, int32_t n_tokens, mf_kv_table *table, mf_error *err);
 
 // Puts the table's full blocks of evaluated cells that no shift has moved, and that no file's cells stand before, into the index; tokens are the sequence's, table->n_cells of them at least.

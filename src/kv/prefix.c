@@ -80,11 +80,13 @@ int32_t mf_kv_evict(mf_kv *kv) {
 }
 
 bool mf_kv_match(mf_kv *kv, const int32_t *tokens, int32_t n_tokens, mf_kv_table *table, mf_error *err) {
-    if (table->n_cells) return mf_fail(err, MF_ERR_ARGUMENT, "a prefix for a table of %d cells", table->n_cells);
+    if (table->n_cells != table->n_indexed * MF_KV_BLOCK)
+        return mf_fail(err, MF_ERR_ARGUMENT, "a prefix for a table of %d cells, %d blocks of them known", table->n_cells,
+                       table->n_indexed);
     size_t most = (size_t)(n_tokens / MF_KV_BLOCK);
     if (!mf_array_reserve(&table->blocks, most)) return mf_fail_memory(err, most * sizeof(int32_t), "a block table");
-    table->parent = 0;
-    for (size_t i = 0; i < most; i++) {
+    if (table->n_indexed == 0) table->parent = 0;
+    for (size_t i = table->blocks.len; i < most; i++) {
         int32_t block = find(kv, table->parent, tokens + i * MF_KV_BLOCK);
         if (block < 0) break;
         uint64_t number = kv->entries[block].number;
@@ -92,10 +94,10 @@ bool mf_kv_match(mf_kv *kv, const int32_t *tokens, int32_t n_tokens, mf_kv_table
         if (own < 0) break;
         table->blocks.data[table->blocks.len++] = own;
         table->parent = number;
+        table->n_indexed++;
+        table->n_cells += MF_KV_BLOCK;
+        kv->hit_cells += MF_KV_BLOCK;
     }
-    table->n_indexed = (int32_t)table->blocks.len;
-    table->n_cells = table->n_indexed * MF_KV_BLOCK;
-    kv->hit_cells += (uint64_t)table->n_cells;
     return true;
 }
 

@@ -31,6 +31,7 @@ struct mf_kv {
     uint64_t last_number;
     int32_t *newer, *older; // [n_blocks + 1]: the cached blocks in a ring, by use; entry n_blocks is the ring's end
     int32_t n_cached;
+    uint8_t *marks; // [n_blocks] for counting
 };
 
 // kv.c

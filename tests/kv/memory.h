@@ -17,7 +17,13 @@ static void plain_release(mf_device *device, void *ptr, size_t bytes) {
     free(ptr);
 }
 
-static const mf_device_class memory_class = {.name = "memory", .alloc = plain_alloc, .release = plain_release};
+static void in_turn(mf_device *device, int32_t n_pieces, void (*piece)(void *arg, int32_t i), void *arg) {
+    (void)device;
+    for (int32_t i = 0; i < n_pieces; i++) piece(arg, i);
+}
+
+static const mf_device_class memory_class = {
+    .name = "memory", .alloc = plain_alloc, .release = plain_release, .share_out = in_turn};
 static mf_device memory = {&memory_class};
 
 #endif

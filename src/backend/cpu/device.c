@@ -68,6 +68,27 @@ void mf_cpu_release(mf_device *device, void *ptr, size_t bytes) {
     if (ptr) munmap(ptr, mf_align_up(bytes ? bytes : 1, 4096));
 }
 
+typedef struct shared_work {
+    void (*piece)(void *arg, int32_t i);
+    void *arg;
+    int32_t n_pieces;
+    int next;
+} shared_work;
+
+static void take_pieces(void *arg, int worker) {
+    (void)worker;
+    shared_work *w = arg;
+    for (int i; (i = mf_pool_next(&w->next)) < w->n_pieces;) w->piece(w->arg, i);
+}
+
+static void cpu_share_out(mf_device *device, int32_t n_pieces, void (*piece)(void *arg, int32_t i), void *arg) {
+    shared_work w = {piece, arg, n_pieces, 0};
+    cpu_device *d = (cpu_device *)device;
+    pthread_mutex_lock(&d->turn);
+    mf_pool_run(d->pool, take_pieces, &w);
+    pthread_mutex_unlock(&d->turn);
+}
+
 const mf_device_class mf_cpu_device_class = {
     .name = "cpu",
     .open = cpu_open,
@@ -85,5 +106,6 @@ const mf_device_class mf_cpu_device_class = {
     .scratch_bytes = mf_cpu_scratch_bytes,
     .reserve = mf_cpu_reserve,
     .run = mf_cpu_run_span,
+    .share_out = cpu_share_out,
     .measure = mf_cpu_measure,
 };
