@@ -316,7 +316,7 @@ MINFER_API void minfer_sequence_free(minfer_sequence *sequence);
 
 // Appends tokens: a prompt, the next turn. The following steps evaluate them and generate from there, also after the sequence had
 // finished. Refused, with nothing changed: ids outside the vocabulary, more than the context holds (MINFER_ERROR_LIMIT, with both
-// counts), a sequence that ended with an error, memory.
+// counts), memory.
 MINFER_API bool minfer_append(minfer_sequence *sequence, const int32_t *ids, size_t n, minfer_error *error);
 
 // The same with the ids of minfer_encode and of minfer_encode_chat. The latter begins a conversation: a sequence that has tokens is refused,
@@ -340,8 +340,7 @@ MINFER_API void minfer_stop(minfer_sequence *sequence);
 
 // Goes on with an answer that was stopped, cut by minfer_truncate, or loaded by minfer_session_open: with the bytes that it would have had,
 // max_tokens counted from its beginning, no random draw used twice. True and nothing changes where it goes on anyway. Refused: an answer that ended
-// by itself (an ending token, a stop text: MINFER_ERROR_ARGUMENT; max_tokens, the context: MINFER_ERROR_LIMIT), a sequence without tokens
-// or that ended with an error.
+// by itself (an ending token, a stop text: MINFER_ERROR_ARGUMENT; max_tokens, the context: MINFER_ERROR_LIMIT), a sequence without tokens.
 MINFER_API bool minfer_resume(minfer_sequence *sequence, minfer_error *error);
 
 // The tokens so far, appended and generated; they live until the next call that changes the sequence, a step included.
@@ -384,8 +383,8 @@ MINFER_API void minfer_session_close(minfer_sequence *sequence);
 typedef enum minfer_finish {
     MINFER_FINISH_NONE = 0,   // it goes on
     MINFER_FINISH_STOP = 1,   // an ending token or a stop text was generated
-    MINFER_FINISH_LENGTH = 2, // max_tokens, the context or the cache is full
-    MINFER_FINISH_ERROR = 3   // see `error`; the sequence can only be freed
+    MINFER_FINISH_LENGTH = 2, // max_tokens, or the context is full
+    MINFER_FINISH_ERROR = 3   // see `error`; the sequence can be used again, unless memory for its text was out
 } minfer_finish;
 
 typedef struct minfer_event {
@@ -403,6 +402,9 @@ typedef struct minfer_event {
 // one for each sequence that got a token or ended; *n is 0 while only prompts were read and when there is nothing to do. `text` and
 // `error` live until the next step and until their sequence changes or is freed. An incomplete character at an answer's end is left
 // out. A stop text (looked for in the text with that of control tokens), of several the one that begins first, is not part of the text, but its tokens are of the sequence's. Bytes that no continuation could make UTF-8 pass as they are.
+// Sequences are served in the order in which their turns were appended. Where the cache is full, those that came last give their cells back
+// and go on later, with the same bytes; only what can't fit at all (beside cells that minfer_shift has moved) ends with MINFER_ERROR_LIMIT.
+// A row of which an activation is not finite is cut off with the tokens behind it (MINFER_ERROR_NUMERIC).
 // cap must be at least the number of the engine's sequences; a smaller one is refused (MINFER_ERROR_SPACE) and nothing is evaluated. When
 // the step itself fails, false with error, the events say which sequences ended with it; none does with MINFER_ERROR_CANCELLED.
 MINFER_API bool minfer_step(minfer_engine *engine, minfer_event *events, size_t cap, size_t *n, minfer_error *error);

@@ -58,7 +58,8 @@ typedef struct mf_sequence_params {
     int32_t max_tokens;  // stop after as many generated ones (finish reason length); -1: no bound but the context
     const int32_t *stop; // ids that end the sequence (finish reason stop); borrowed
     size_t n_stop;
-    int32_t logits_from;     // rows from this position on report logits, none comes from the prefix cache; -1: only the last
+    int32_t logits_from; // rows from this position on report logits, each once, and none of the sequence's comes from the prefix
+                         // cache; a step takes at most max_outs of them. -1: only the last
     mf_logits_fn *on_logits; // NULL: not reported
     void *arg;
 } mf_sequence_params;
@@ -69,7 +70,8 @@ mf_sequence *mf_sequence_new(mf_engine *engine, const mf_sequence_params *params
 void mf_sequence_free(mf_sequence *seq); // gives its blocks back; NULL is fine
 
 // Appends tokens to be evaluated (a prompt, a turn). Refused: ids outside the vocabulary, more tokens than the context holds (both
-// counts are in the sentence). With a sampler, generation goes on once they are evaluated, also after the sequence had finished.
+// counts are in the sentence). With a sampler, generation goes on once they are evaluated, also after the sequence had finished or
+// ended with an error. It takes its place behind the sequences that have something to evaluate already.
 bool mf_sequence_append(mf_sequence *seq, const int32_t *ids, size_t n, mf_error *err);
 
 // Drops everything from token n on; what was generated or appended behind it is forgotten.
@@ -81,7 +83,8 @@ mf_sampler *mf_sequence_sampler(mf_sequence *seq);
 // Drops the tokens [n_keep, n_keep + n_discard), all of them evaluated, and moves what is behind them down, cells and all, without
 // evaluating anything again (mf_kv_shift): room in a context that is full. Callers should drop a quarter of the context at least at
 // once. What was moved saw tokens that are gone, so it is not shared with others, and its bytes are not what a new sequence of
-// the tokens that are left would give. The sampler's history keeps what it saw. Refused: a range that is not evaluated, a full cache.
+// the tokens that are left would give. The sampler's history keeps what it saw. Where the cache is full, others give their cells back; where the sequence
+// itself has, it evaluates its rows again first. Refused: a range that was not evaluated, a cache full of moved cells.
 bool mf_sequence_shift(mf_sequence *seq, int32_t n_keep, int32_t n_discard, mf_error *err);
 
 // Ends a sequence's generation: no more events come until something is appended, or it is resumed.
@@ -95,7 +98,7 @@ bool mf_sequence_resume(mf_sequence *seq, mf_error *err);
 
 int32_t mf_sequence_n_ctx(const mf_sequence *seq);       // the most tokens it can have
 int32_t mf_sequence_n_tokens(const mf_sequence *seq);    // appended and generated
-int32_t mf_sequence_n_evaluated(const mf_sequence *seq); // in the cache
+int32_t mf_sequence_n_evaluated(const mf_sequence *seq); // in the cache: none while its cells are given back
 int32_t mf_sequence_n_generated(const mf_sequence *seq); // of the answer: its last tokens
 int32_t mf_sequence_n_cached(const mf_sequence *seq);    // tokens that were found in the prefix cache and not evaluated
 const int32_t *mf_sequence_tokens(const mf_sequence *seq);
@@ -117,12 +120,19 @@ typedef struct mf_event {
     mf_sequence *seq;
     int32_t token;    // generated in this step; -1: none
     mf_finish finish; // the sequence ended with this step
-    mf_error error;   // MF_FINISH_ERROR: why
+    mf_error error;   // MF_FINISH_ERROR: why; the sequence can be used again
 } mf_event;
 
 // Evaluates one batch: a row of every generating sequence, then prefill chunks up to n_batch rows; samples, and reports one event for
 // each sequence that got a token or ended. *n_events 0 and true: there is nothing left to do, or only prompt rows were evaluated
 // (mf_engine_idle tells). False with err: the step failed; the sequences that took part have ended with that error.
+//
+// Sequences are served in order of arrival: by when their turn was appended. Where rows or outputs are short they take turns. Where the
+// cache is full, idle sequences and then those that came last give their cells back; they keep their tokens, their sampler and their count of
+// draws, and evaluate the same rows again when there is room: nobody's bytes change. Cells that a shift has moved are never given
+// back, and a sequence that can't fit beside those ends with an error that names the cells. A sequence that begins like one that is being
+// evaluated waits for its blocks. A row of which an activation is not finite is cut off with the tokens behind it, and ends its
+// sequence with an error that names the place.
 bool mf_engine_step(mf_engine *engine, const mf_event **events, size_t *n_events, mf_error *err);
 bool mf_engine_idle(const mf_engine *engine);
 
