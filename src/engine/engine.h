@@ -58,8 +58,9 @@ typedef struct mf_sequence_params {
     int32_t max_tokens;  // stop after as many generated ones (finish reason length); -1: no bound but the context
     const int32_t *stop; // ids that end the sequence (finish reason stop); borrowed
     size_t n_stop;
-    int32_t logits_from; // rows from this position on report logits, each once, and none of the sequence's comes from the prefix
-                         // cache; a step takes at most max_outs of them. -1: only the last
+    int32_t
+        logits_from; // rows from this position on report logits, each once, and none of the sequence's comes from the prefix
+                     // cache; a step takes at most max_outs of them. -1: only the last
     mf_logits_fn *on_logits; // NULL: not reported
     void *arg;
 } mf_sequence_params;
