@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,11 +65,20 @@ void mf_file_map_close(mf_file_map *map) {
     *map = (mf_file_map){0};
 }
 
+void mf_file_wait(int fd, short events) {
+    struct pollfd wait = {.fd = fd, .events = events};
+    poll(&wait, 1, -1);
+}
+
 static bool read_fd(int fd, const char *path, size_t limit, mf_buf *out, mf_error *err) {
     char piece[16384];
     for (;;) {
         ssize_t n = read(fd, piece, sizeof piece);
         if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && errno == EAGAIN) {
+            mf_file_wait(fd, POLLIN);
+            continue;
+        }
         if (n < 0) return fail_errno(err, "read", path);
         if (n == 0) break;
         if ((size_t)n > limit - out->len)
@@ -92,6 +102,15 @@ bool mf_file_read(const char *path, size_t limit, mf_buf *out, mf_error *err) {
         *out = (mf_buf){0};
     }
     return ok;
+}
+
+bool mf_file_read_text(const char *path, size_t limit, mf_buf *out, mf_error *err) {
+    static const char mark[] = "\xEF\xBB\xBF";
+    if (!mf_file_read(path, limit, out, err)) return false;
+    if (out->len < 3 || memcmp(out->data, mark, 3) != 0) return true;
+    out->len -= 3;
+    memmove(out->data, out->data + 3, out->len + 1); // with the NUL
+    return true;
 }
 
 bool mf_fd_write(int fd, const void *data, size_t size, int64_t at) {

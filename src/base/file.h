@@ -23,6 +23,12 @@ void mf_file_map_close(mf_file_map *map);
 // Reads all of a file ("-" is standard input) of at most `limit` bytes into *out (freed with free(out->data)).
 bool mf_file_read(const char *path, size_t limit, mf_buf *out, mf_error *err);
 
+// The same of a text, without a byte order mark at its beginning.
+bool mf_file_read_text(const char *path, size_t limit, mf_buf *out, mf_error *err);
+
+// Waits until a descriptor that does not block can be read (POLLIN) or written (POLLOUT).
+void mf_file_wait(int fd, short events);
+
 // Writes a whole file: temporary name in the same folder, fsync, rename. On failure the old file is untouched and no temporary
 // one stays.
 bool mf_file_write(const char *path, const void *data, size_t size, mf_error *err);

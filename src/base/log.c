@@ -1,8 +1,10 @@
 #include "base/log.h"
 
+#include "base/file.h"
 #include "base/utf8.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -40,6 +42,10 @@ static void write_all(const char *bytes, size_t len) {
     while (len) {
         ssize_t n = write(STDERR_FILENO, bytes, len);
         if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && errno == EAGAIN) {
+            mf_file_wait(STDERR_FILENO, POLLOUT);
+            continue;
+        }
         if (n <= 0) return;
         bytes += n;
         len -= (size_t)n;

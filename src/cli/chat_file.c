@@ -92,7 +92,7 @@ static bool read_history(mf_conversation *to, const mf_json *root, int64_t *draw
 
 bool mf_chat_load(mf_chat *c, const char *path, mf_error *err) {
     mf_buf text = {0};
-    if (!mf_file_read(path, FILE_MAX, &text, err)) return false;
+    if (!mf_file_read_text(path, FILE_MAX, &text, err)) return false;
     mf_arena arena = {0};
     mf_conversation loaded;
     mf_conversation_init(&loaded, &c->conversation.params);

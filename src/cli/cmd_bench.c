@@ -234,12 +234,8 @@ static void print(const job *j, mf_buf *out) {
 // MINFER_BATCH=0 asks for one sequence at a time; 1, for many, is what there is anyway.
 static bool choose_parallel(mf_options *o, mf_error *err) {
     const char *batch = getenv("MINFER_BATCH");
-    if (!batch || !*batch || strcmp(batch, "1") == 0) return true;
-    if (strcmp(batch, "0") != 0)
-        return mf_fail(err, MF_ERR_ARGUMENT, "MINFER_BATCH: '%.80s' is not 0 (one sequence) or 1 (many)", batch);
-    if (o->parallel > 1)
-        return mf_fail(err, MF_ERR_ARGUMENT, "MINFER_BATCH=0 asks for one sequence and --parallel for %d", o->parallel);
-    return true;
+    if (!batch || strcmp(batch, "0") != 0 || o->parallel == 1) return true;
+    return mf_fail(err, MF_ERR_ARGUMENT, "MINFER_BATCH=0 asks for one sequence and --parallel for %d", o->parallel);
 }
 
 int mf_command_bench(mf_options *o) {

@@ -164,6 +164,7 @@ static int loop(mf_chat *c) {
             more = false;
             if (mf_line_terminal(c->reader)) mf_output_write(&c->out, "\n", 1);
         } else if (end == MF_LINE_ENTERED && said.len > 0 && !text.failed) {
+            if (memchr(said.ptr, 0, said.len)) mf_log(MF_LOG_NOTICE, "NUL bytes in a text are taken as U+FFFD");
             text.data[said.len] = 0;
             mf_line_remember(c->reader, said.ptr);
             more = take(c, said, mf_chat_is_command(said));

@@ -1,9 +1,10 @@
 // minfer render: a conversation through a chat template, as text.
 #include <stdlib.h>
+#include <string.h>
 
-#include "base/file.h"
 #include "base/log.h"
 #include "cli/commands.h"
+#include "cli/input.h"
 #include "cli/prompt.h"
 #include "cli/terminal.h"
 
@@ -24,7 +25,7 @@ typedef struct job {
 
 static const mf_json *read_json(job *j, const char *path, mf_buf *text, const char *flag, mf_error *err) {
     const mf_json *value = NULL;
-    if (mf_file_read(path, MOST_JSON, text, err)) {
+    if (mf_input_read(path, MOST_JSON, flag, text, err)) {
         value = mf_json_parse(&j->arena, (mf_str){text->data, text->len}, err);
         if (!value) mf_fail_prefix(err, "%.200s", path);
     }
@@ -58,6 +59,8 @@ static bool render(job *j, mf_error *err) {
 static int check_usage(const mf_options *o, mf_error *err) {
     if (!o->messages_file)
         return mf_fail(err, MF_ERR_ARGUMENT, "render needs --messages FILE (- is standard input)"), MF_EXIT_USAGE;
+    if (o->tools_file && strcmp(o->tools_file, "-") == 0 && strcmp(o->messages_file, "-") == 0)
+        return mf_fail(err, MF_ERR_ARGUMENT, "--messages - and --tools -: standard input is one of them"), MF_EXIT_USAGE;
     if (!(o->model && *o->model) && !o->chat_template)
         return mf_fail(err, MF_ERR_ARGUMENT, "render needs a MODEL or --template FILE"), MF_EXIT_USAGE;
     return MF_EXIT_DONE;

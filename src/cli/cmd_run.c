@@ -189,9 +189,8 @@ static int answer(job *j, mf_error *err) {
     const char *path = mf_cli_model(j->o, err);
     if (!path) return MF_EXIT_USAGE;
     int code = check_usage(j->o, err);
-    if (code == MF_EXIT_DONE) code = mf_input_text(j->o, "prompt", &j->storage, &j->text, err);
+    if (code == MF_EXIT_DONE) code = mf_input_prompt(j->o, &j->storage, &j->text, err);
     if (code != MF_EXIT_DONE) return code;
-    if (j->storage.data) j->text = mf_input_chop(j->text);
     mf_interrupt_catch();
     if (!load(j, path, err)) return MF_EXIT_REFUSED;
     mf_answer_request request = {.prompt = j->prompt.data,

@@ -114,8 +114,7 @@ static int tokenize(const mf_options *o, mf_loaded *l, mf_str text, mf_error *er
     mf_token_array ids = {0};
     mf_buf printed = {0};
     mf_output out = {0};
-    bool ok =
-        mf_load_file(l, path, err) && (o->backends.len == 0 || mf_load_devices(l, o, err)) && mf_load_tokenizer(l, o, err);
+    bool ok = mf_load_file(l, path, err) && mf_load_tokenizer(l, o, err);
     if (ok) ok = o->ids ? read_ids(l->tokenizer, text, &ids, err) : encode(o, l, text, &ids, err);
     if (ok && o->ids) print_text(l->tokenizer, &ids, o->json, &printed);
     if (ok && !o->ids) print_pieces(l->tokenizer, &ids, o->json, &printed);

@@ -13,6 +13,8 @@
 #include "cli/models.h"
 #include "cli/terminal.h"
 
+extern char **environ; // POSIX asks the program to declare it
+
 static int command_help(mf_options *o);
 
 static const mf_command commands[] = {
@@ -108,6 +110,15 @@ static int print_help(void (*main_help)(mf_buf *), const mf_command *command) {
     return ok ? MF_EXIT_DONE : MF_EXIT_REFUSED;
 }
 
+// Backends that are named can be used, whatever the command needs of them.
+static bool check_backends(const mf_options *o, mf_error *err) {
+    mf_device_list list;
+    if (!o->backends.len) return true;
+    bool ok = mf_devices_open(&list, o, err);
+    if (ok) mf_device_list_close(&list);
+    return ok;
+}
+
 static int command_help(mf_options *o) {
     const mf_command *command = o->word ? mf_command_find(o->word) : NULL;
     mf_error err = {0};
@@ -124,7 +135,7 @@ static int dispatch(const mf_command *command, bool named, mf_options *o, const 
     mf_log_set_level(o->verbose ? MF_LOG_DEBUG : MF_LOG_NOTICE);
     if (!named && first && o->model == first && !check_first_word(first, err)) return mf_cli_fail(err), MF_EXIT_USAGE;
     if (command->n_words > 0 && !mf_models_resolve(o, command->words[0] != '[', err)) return mf_cli_fail(err);
-    return o->command->run(o);
+    return check_backends(o, err) ? o->command->run(o) : mf_cli_fail(err);
 }
 
 int mf_cli_main(int argc, char *const *argv) {
@@ -148,6 +159,8 @@ int mf_cli_main(int argc, char *const *argv) {
     mf_options o;
     mf_error err = {0};
     int code = mf_flags_parse(command, argc - skip, argv + skip, getenv, &o, &err);
+    bool help = o.help || o.help_markdown || o.help_man || o.command == mf_command_find("help");
+    if (code == MF_EXIT_DONE && !help) code = mf_variables_check(environ, &err);
     if (code == MF_EXIT_DONE)
         code = dispatch(command, named, &o, o.words.len ? o.words.data[0] : NULL, &err);
     else

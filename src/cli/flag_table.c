@@ -133,7 +133,7 @@ static const mf_flag flags[] = {
      .help = "evaluates every prompt whole; the same bytes, another speed"},
     {"--no-kv-share", NULL, MF_FLAG_BOOL, ENGINES, MF_GROUP_MACHINE, AT(no_kv_share),
      .help = "copies what prompts have in common instead of sharing it; the same bytes, more memory"},
-    {"--backend", "NAME,…", MF_FLAG_LIST, MF_CMD_ALL, MF_GROUP_MACHINE, AT(backends), .env = "MINFER_BACKENDS",
+    {"--backend", "NAME,…", MF_FLAG_LIST, MODELS | MF_CMD_DOCTOR, MF_GROUP_MACHINE, AT(backends), .env = "MINFER_BACKENDS",
      .help = "devices to compute on, the best first; cpu always joins; may be repeated"},
     {"--cpu", "NAME", MF_FLAG_TEXT, THREADED, MF_GROUP_MACHINE, AT(cpu),
      .help = "a lower set of CPU kernels, such as scalar (default: the best; minfer doctor lists them)"},
@@ -146,7 +146,7 @@ static const mf_flag flags[] = {
     {"--dump-graph-json", "FILE", MF_FLAG_TEXT, MF_CMD_RUN, MF_GROUP_OUTPUT, AT(dump_json), .help = "the same in JSON"},
     {"--trace", "DIR", MF_FLAG_TEXT, RUN, MF_GROUP_OUTPUT, AT(trace),
      .help = "writes every node's shape and statistics there, a file for each step"},
-    {"--op-timing", NULL, MF_FLAG_BOOL, RUN | BENCH, MF_GROUP_OUTPUT, AT(op_timing),
+    {"--op-timing", NULL, MF_FLAG_BOOL, RUN | BENCH, MF_GROUP_OUTPUT, AT(op_timing), .marks = MF_FLAG_PRESENT,
      .help = "measures each operation's time and prints the table at the end"},
 
     // Benchmark

@@ -86,14 +86,7 @@ static int out_of_memory(mf_error *err) {
 }
 
 static int set_bool(bool *field, const char *where, mf_str value, mf_error *err) {
-    static const struct {
-        const char *word;
-        bool value;
-    } words[] = {{"1", true},  {"true", true},   {"yes", true}, {"on", true},
-                 {"0", false}, {"false", false}, {"no", false}, {"off", false}};
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (mf_str_is(value, words[i].word)) return *field = words[i].value, MF_EXIT_DONE;
-    return refuse_value(where, value, "yes or no (1, 0, true, false, yes, no, on, off)", err);
+    return mf_word_bool(value, field) ? MF_EXIT_DONE : refuse_value(where, value, MF_BOOL_WORDS, err);
 }
 
 // Digits with an optional sign: a whole number, whether or not it fits.
@@ -355,26 +348,54 @@ static int place_words(parser *p, mf_env_fn *env, mf_error *err) {
     return MF_EXIT_USAGE;
 }
 
-// The value of a flag's variable, or of a second name that people know it by; NULL: not set.
-static const char *from_environment(mf_env_fn *env, const char *name) {
-    static const struct {
-        const char *name, *other;
-    } second_names[] = {{"MINFER_NO_PREFIX_CACHE", "MINFER_NO_PREFIX_REUSE"}};
-    const char *value = env(name);
-    for (size_t i = 0; !(value && *value) && i < sizeof second_names / sizeof second_names[0]; i++)
-        if (strcmp(second_names[i].name, name) == 0) value = env(second_names[i].other);
-    return value && *value ? value : NULL;
+// The flag's value in the environment, by any of its variables, which don't contradict each other. *value is NULL where there is none.
+static int from_environment(const mf_flag *flag, mf_env_fn *env, char where[64], const char **value, mf_error *err) {
+    char name[64];
+    *value = NULL;
+    for (size_t i = 0; mf_flag_variable(flag, i, name); i++) {
+        const char *said = env(name);
+        bool present = said && (flag->marks & MF_FLAG_PRESENT), word;
+        if (present && !mf_word_bool(mf_str_of(said), &word)) said = "1";
+        if (!said || !*said) continue;
+        if (*value && strcmp(*value, said) != 0) {
+            mf_fail(err, MF_ERR_ARGUMENT, "%s and %s are both set, to '%.80s' and '%.80s'; one of them is enough", where,
+                    name, *value, said);
+            return MF_EXIT_USAGE;
+        }
+        if (!*value) memcpy(where, name, sizeof name);
+        *value = said;
+    }
+    return MF_EXIT_DONE;
+}
+
+// The variables that stand for one of the flag's values.
+static int take_switches(parser *p, const mf_flag *flag, mf_env_fn *env, mf_error *err) {
+    size_t at = 0;
+    const char *value, *name;
+    int code = MF_EXIT_DONE;
+    while (code == MF_EXIT_DONE && (name = mf_switch_of(flag, &at, &value))) {
+        const char *said = env(name);
+        bool on = false;
+        if (!said || !*said) continue;
+        code = set_bool(&on, name, mf_str_of(said), err);
+        if (code != MF_EXIT_DONE || !on) continue;
+        p->o->given[number_of(flag)] = true;
+        code = set_value(p->o, flag, name, value, err);
+    }
+    return code;
 }
 
 // A flag is read from the environment when neither it nor another for the same thing is on the command line.
 static int take_variable(parser *p, const mf_flag *flag, mf_env_fn *env, mf_error *err) {
     char name[64];
-    mf_flag_env(flag, name);
+    const char *value;
     bool *given = &p->o->given[number_of(flag)];
     bool said = *given || p->source[flag->source] || (flag->source == MF_SOURCE_MODEL && p->o->model) ||
                 (flag->source == MF_SOURCE_TEXT && p->o->prompt);
-    const char *value = name[0] && !said ? from_environment(env, name) : NULL;
-    if (!value) return MF_EXIT_DONE;
+    if (said) return MF_EXIT_DONE;
+    int code = from_environment(flag, env, name, &value, err);
+    if (code != MF_EXIT_DONE) return code;
+    if (!value) return take_switches(p, flag, env, err);
     if (flag->source != MF_SOURCE_ANY) p->source[flag->source] = flag;
     *given = true;
     return set_value(p->o, flag, name, value, err);
@@ -413,6 +434,7 @@ static int choose_command(parser *p, mf_env_fn *env, mf_error *err) {
     const mf_command *instead = p->command->without_text;
     int code = MF_EXIT_DONE;
     o->command = p->command;
+    if (o->help || o->help_markdown || o->help_man) return code;
     if ((p->commands & MF_CMD_CHAT) && env) code = take_variable(p, find(MF_STR("--conversation"), MF_CMD_ALL), env, err);
     if (code == MF_EXIT_DONE && o->conversation) o->command = mf_command_find("chat");
     if (code == MF_EXIT_DONE) code = check_foreign(p, o->command, err);

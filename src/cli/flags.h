@@ -74,6 +74,7 @@ enum {                      // mf_flag.marks
     MF_FLAG_HIDDEN = 1,     // not in --help and the docs
     MF_FLAG_NO_DEFAULT = 2, // its number at the start only says that it was not given
     MF_FLAG_AUTO = 8,       // an INT that takes the word auto, -1
+    MF_FLAG_PRESENT = 16,   // a BOOL whose variable says yes when it is there, unless its value is a no
     MF_FLAG_OPTIONAL = 4,   // the value may be left out, and is "always" then
 };
 
@@ -109,6 +110,23 @@ bool mf_flag_given(const mf_options *o, const char *name);
 // The flag's canonical name and environment name, into a buffer of 64 bytes; the environment name is "" where there is none.
 void mf_flag_name(const mf_flag *flag, char out[64]);
 void mf_flag_env(const mf_flag *flag, char out[64]);
+
+// variables.c: the words of a yes or a no; false for another word.
+#define MF_BOOL_WORDS "yes or no (1, 0, true, false, yes, no, on, off)"
+bool mf_word_bool(mf_str word, bool *value);
+
+// Variable i of a flag, of which each long name is one ("MINFER_CTX", "MINFER_CTX_SIZE"); false: it has no more.
+bool mf_flag_variable(const mf_flag *flag, size_t i, char out[64]);
+
+// The next variable from *i on that with a yes stands for a *value of the flag ("MINFER_NO_FUSE_QKV" for qkv); NULL: none.
+const char *mf_switch_of(const mf_flag *flag, size_t *i, const char **value);
+
+// Whether the environment has this variable with a yes.
+bool mf_switch_on(const char *name);
+
+// Looks through "NAME=value" entries (the last is NULL) for variables that begin with MINFER_ and are none: those of flags that are not in
+// this version are refused like them, others are named in the log. Gives an exit code, with err.
+int mf_variables_check(char *const *environment, mf_error *err);
 
 // llama_flags.c: a flag of llama.cpp that minfer has no row for.
 typedef struct mf_llama_flag {

@@ -16,10 +16,11 @@
 #include "base/mem.h"
 #include "cli/terminal.h"
 
-#define HISTORY_LINES 1000
-#define PASTE_BEGIN   "\033[200~"
-#define PASTE_END     "\033[201~"
-#define PASTE_MAX     ((size_t)1 << 20) // characters
+#define HISTORY_LINES   1000
+#define PASTE_BEGIN     "\033[200~"
+#define PASTE_END       "\033[201~"
+#define BYTE_ORDER_MARK "\xEF\xBB\xBF"
+#define PASTE_MAX       ((size_t)1 << 20) // characters
 
 struct mf_line_reader {
     EditLine *el; // NULL: no terminal
@@ -27,6 +28,7 @@ struct mf_line_reader {
     char *history_file;
     const char *prompt;
     bool cancelled;
+    bool begun; // a plain line was read
 };
 
 static char *show_prompt(EditLine *el) {
@@ -45,16 +47,18 @@ static unsigned char cancel(EditLine *el, int key) {
     return CC_NEWLINE;
 }
 
-// Takes everything up to the end of a paste into the line, newlines too. A paste that is too long is dropped whole.
+// Takes everything up to the end of a paste into the line, newlines too (CR LF and CR as LF). A paste that is too long, or has a NUL, is
+// dropped whole.
 static unsigned char paste(EditLine *el, int key) {
     (void)key;
     static const char end[] = PASTE_END;
     mf_array(wchar_t) text = {0};
     bool fits = true, inserted = false;
-    wchar_t c;
-    for (size_t matched = 0; end[matched];) {
+    wchar_t c, before = 0;
+    for (size_t matched = 0; end[matched]; before = c) {
         if (el_wgetc(el, &c) != 1) return free(text.data), CC_EOF;
-        fits = fits && text.len < PASTE_MAX && mf_array_push(&text, c == L'\r' ? L'\n' : c);
+        bool second_half = c == L'\n' && before == L'\r';
+        fits = fits && c && text.len < PASTE_MAX && (second_half || mf_array_push(&text, c == L'\r' ? L'\n' : c));
         matched = c == (wchar_t)end[matched] ? matched + 1 : c == (wchar_t)end[0];
     }
     if (fits) {
@@ -147,17 +151,22 @@ void mf_line_reader_free(mf_line_reader *r) {
 
 bool mf_line_terminal(const mf_line_reader *r) { return r->el != NULL; }
 
-static mf_line_end read_plain(mf_buf *out) {
-    char *line = NULL;
-    size_t cap = 0;
-    ssize_t n = getline(&line, &cap, stdin);
-    if (n > 0) mf_buf_add(out, line, (size_t)n - (line[n - 1] == '\n'));
-    free(line);
-    return n > 0 ? MF_LINE_ENTERED : MF_LINE_EOF;
+// What does not fit below the buffer's limit is read all the same and only counts as failed.
+static mf_line_end read_plain(mf_line_reader *r, mf_buf *out) {
+    size_t start = out->len;
+    int c = getc(stdin);
+    if (c == EOF) return MF_LINE_EOF;
+    mf_buf_text(out, ""); // an empty line is an empty text
+    for (; c != EOF && c != '\n'; c = getc(stdin)) mf_buf_char(out, (char)c);
+    if (c == '\n' && out->len > start && out->data[out->len - 1] == '\r') out->data[--out->len] = 0;
+    if (!r->begun && !out->failed && out->len >= start + 3 && memcmp(out->data + start, BYTE_ORDER_MARK, 3) == 0)
+        memmove(out->data + start, out->data + start + 3, (out->len -= 3) - start + 1);
+    r->begun = true;
+    return MF_LINE_ENTERED;
 }
 
 mf_line_end mf_line_read(mf_line_reader *r, const char *prompt, mf_buf *out) {
-    if (!r->el) return read_plain(out);
+    if (!r->el) return read_plain(r, out);
     r->prompt = prompt;
     r->cancelled = false;
     int n = 0;

@@ -20,7 +20,7 @@ void mf_line_reader_free(mf_line_reader *r); // writes the history
 
 bool mf_line_terminal(const mf_line_reader *r); // whether a person types: standard input and output are terminals
 
-// Appends a line without its newline to *out. prompt is shown on a terminal only. A pasted text is one line, newlines and all.
+// Appends a line without its line end (LF or CR LF) to *out, and the first one without a byte order mark. prompt is shown on a terminal only. A pasted text is one line, newlines and all.
 mf_line_end mf_line_read(mf_line_reader *r, const char *prompt, mf_buf *out);
 
 // Puts a text into the line that is read next, to be edited (on a terminal).

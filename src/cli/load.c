@@ -8,6 +8,7 @@
 #include "backend/backends.h"
 #include "base/cpu.h"
 #include "base/log.h"
+#include "cli/flags.h"
 #include "cli/info.h"
 #include "cli/terminal.h"
 
@@ -33,11 +34,6 @@ bool mf_load_file(mf_loaded *l, const char *path, mf_error *err) {
 
 // ---- The devices
 
-static bool set_in_environment(const char *name) {
-    const char *value = getenv(name);
-    return value && *value && strcmp(value, "0") != 0;
-}
-
 // The best kernel row that no MINFER_NO_… variable rules out; NULL: the best of all.
 static const char *row_by_environment(void) {
     static const struct {
@@ -47,7 +43,7 @@ static const char *row_by_environment(void) {
     for (const mf_kernels *const *k = mf_kernels_all(); *k; k++) {
         bool out = !(*k)->usable(mf_cpu_features_get());
         for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
-            if (!set_in_environment(rules[i].variable)) continue;
+            if (!mf_switch_on(rules[i].variable)) continue;
             ruled = true;
             for (const char *row = rules[i].rows; row; row = strchr(row, ' ')) {
                 row += strspn(row, " ");

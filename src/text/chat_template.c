@@ -99,7 +99,7 @@ mf_chat_template *mf_chat_template_choose(const mf_gguf *file, const char *given
     if (access(given, F_OK) != 0 && file) return no_variant(file, given, err);
     mf_buf text = {0};
     mf_chat_template *t = NULL;
-    if (mf_file_read(given, MOST_FILE, &text, err)) t = mf_chat_template_new((mf_str){text.data, text.len}, err);
+    if (mf_file_read_text(given, MOST_FILE, &text, err)) t = mf_chat_template_new((mf_str){text.data, text.len}, err);
     free(text.data);
     return t;
 }

@@ -1,9 +1,15 @@
 """What a flag says is done or refused: by every command, and for minfer MODEL --cnv as for minfer chat."""
+import fcntl
+import json
 import os
+import pty
 import re
+import socket
+import subprocess
+import time
 
 import command
-from command import SCRATCH, good, refused, run, scratch, tiny
+from command import MINFER, SCRATCH, environment, good, refused, run, scratch, tiny
 
 MODEL = tiny("qwen2-f32")
 
@@ -68,4 +74,144 @@ def help_command():
     refused(2, "there is no command 'benhc'", "help", "benhc")
 
 
-command.main([not_ours, conversation, first_question, help_command])
+def variables():
+    """Every long name of a flag has its variable; what begins like one and is none is named."""
+    base = [MODEL, "hi", "-n", "1"]
+    for names, argument, takers in table():
+        if "run" not in takers and takers != ["all"] or names[0] in ("--help", "--version"):
+            continue
+        for name in names:
+            if not name.startswith("--") or name == "--batch":
+                continue
+            env = {"MINFER_" + name[2:].upper().replace("-", "_"): "no" if not argument else "1"}
+            assert "is unknown and" not in run(*base, env=env).err, (name, env)
+    want = good(MODEL, "tell me", "--raw", "-n", "3", "-c", "64").out
+    assert good(MODEL, "tell me", env={"MINFER_N_PREDICT": "3", "MINFER_CTX_SIZE": "64", "MINFER_NO_TEMPLATE": "1"}).out == want
+    refused(2, "MINFER_PREDICT and MINFER_N_PREDICT are both set, to '3' and '4'", *base[:2], env={"MINFER_N_PREDICT": "4", "MINFER_PREDICT": "3"})
+    good(*base[:2], env={"MINFER_N_PREDICT": "1", "MINFER_PREDICT": "1"})
+    err = good(*base, env={"MINFER_TEMPP": "1"}).err
+    assert "warning: the variable MINFER_TEMPP is unknown and has no effect; did you mean MINFER_TEMP?" in err, err
+    assert "MINFER_WHAT_IS_THIS is unknown and has no effect\n" in good(*base, env={"MINFER_WHAT_IS_THIS": "1"}).err
+    for name in ("MINFER_TEST_MODELS", "MINFER_GOLDEN_WRITE", "MINFER_TEMPP"):
+        assert name not in good(*base, env={name: "" if name == "MINFER_TEMPP" else "1"}).err
+    refused(2, "MINFER_JSON_SCHEMA: constrained output is not in this version", *base, env={"MINFER_JSON_SCHEMA": "{}"})
+    refused(2, "MINFER_LORA: adapters", "list", env={"MINFER_LORA": "x"})
+    assert "MINFER_N_GPU_LAYERS has no effect: " in good(*base, env={"MINFER_N_GPU_LAYERS": "9"}).err
+    good("--help", env={"MINFER_JSON_SCHEMA": "{}", "MINFER_TEMP": "x", "MINFER_BATCH": "x"})
+    for value, on in (("1", True), ("", True), ("please", True), ("0", False), ("no", False)):
+        assert ("matmul" in good(*base, env={"MINFER_OP_TIMING": value}).err) == on, value
+
+
+def switches():
+    best = good("--version").out
+    for name in ("MINFER_NO_AVX512", "MINFER_NO_AVX2", "MINFER_NO_NEON"):
+        for no in ("false", "no", "off", "0", ""):
+            assert good("--version", env={name: no}).out == best, (name, no)
+        refused(2, f"{name}: 'banana' is not yes or no", "--version", env={name: "banana"})
+    nodes = []
+    for env in ({}, {"MINFER_NO_FUSE_QKV": "1", "MINFER_NO_FUSE_FFN": "yes", "MINFER_NO_FUSE_NORM": "1", "MINFER_NO_FUSE_ADD": "1"}, {"MINFER_NO_FUSE": "all"}):
+        nodes.append(re.search(r"\((\d+) nodes\)", good(MODEL, "hi", "--dump-graph", os.path.join(SCRATCH, "g.dot"), env=env).err)[1])
+    assert nodes[0] != nodes[1] == nodes[2], nodes
+    refused(2, "MINFER_NO_FUSE_QKV: 'x' is not yes or no", MODEL, "hi", env={"MINFER_NO_FUSE_QKV": "x"})
+    refused(2, "MINFER_BATCH: '64' is not 0 (one sequence) or 1 (many); --batch is MINFER_BATCH_SIZE", MODEL, "hi", env={"MINFER_BATCH": "64"})
+
+
+def fence():
+    """Every command that computes refuses a backend that it can't use; the others take none."""
+    messages = scratch("m.json", b'[{"role": "user", "content": "x"}]')
+    computes = {"run": [MODEL, "x"], "chat": [MODEL], "info": [MODEL], "tokenize": [MODEL, "x"], "bench": [MODEL, "-n", "1", "-p", "0"], "doctor": [],
+                "perplexity": [MODEL, "-p", "x"], "render": [MODEL, "--messages", messages]}
+    for name in commands():
+        if name not in computes:
+            refused(2, f"minfer {name} does not take the flag --backend", name, "--backend", "cpu")
+            continue
+        for backend, part in (("tpu", "unknown backend 'tpu'; known: cuda, vulkan, metal, cpu"), ("cuda", "backend 'cuda' is not compiled into this program")):
+            refused(1, part, name, *computes[name], "--backend", backend)
+            refused(1, part, name, *computes[name], env={"MINFER_BACKENDS": backend})
+            refused(1, part, name, *computes[name], env={"MINFER_BACKEND": backend})
+
+
+def started(stdin, *args):
+    return subprocess.Popen([MINFER, *args], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+
+
+def standard_input():
+    """A file or pipe stands behind the prompt; beside -f it is refused; nothing else is read, and waiting is said."""
+    base = [MODEL, "--raw", "-n", "6", "--temp", "1"]
+    alone, want = good(*base, "tell me").out, good(*base, "tell me\n\nof it\nand this").out
+    assert alone != want
+    for piped in (b"of it\nand this", b"of it\nand this\n", b"\xef\xbb\xbfof it\nand this\r\n"):
+        assert good(*base, "tell me", stdin=piped).out == want, piped
+        assert good(*base, "-p", "tell me", stdin=piped).out == want, piped
+        assert good(*base, stdin=piped, env={"MINFER_PROMPT": "tell me"}).out == want, piped
+    with open(scratch("piped.txt", b"of it\nand this\n"), "rb") as f:
+        p = started(f, *base, "tell me")
+        assert p.communicate(timeout=60)[0] == want
+    words = scratch("words.txt", b"\xef\xbb\xbftell me\r\n")
+    assert good(*base, "-f", words).out == alone
+    refused(2, "and standard input both have a text", *base, "-f", words, stdin=b"x")
+    # What is left open and says nothing: a socket, a device, a terminal.
+    ours, theirs = socket.socketpair()
+    master, slave = pty.openpty()
+    for quiet in (theirs, slave, open("/dev/null", "rb"), open("/dev/zero", "rb")):
+        p = started(quiet, *base, "tell me")
+        out, err = p.communicate(timeout=60)
+        assert out == alone and b"waiting" not in err, (quiet, err)
+        p = started(quiet, *base, "-f", words)
+        assert p.communicate(timeout=60)[0] == alone
+    p = started(subprocess.DEVNULL, *base)
+    assert p.communicate(timeout=60)[1].startswith(b"error: no prompt: ") and p.returncode == 2
+    for fd in (master, slave):
+        os.close(fd)
+    for args in ([*base, "tell me"], base, [*base, "-f", "-"], ["render", MODEL, "--messages", "-"], ["tokenize", MODEL]):
+        p = started(subprocess.PIPE, *args)
+        line = p.stderr.readline()
+        assert line.startswith(b"waiting for ") and b"on standard input" in line, (args, line)
+        p.communicate(b"[]" if args[0] == "render" else b"x", timeout=60)
+    ours.send(b"tell me")
+    ours.close()
+    assert started(theirs, *base).communicate(timeout=60)[0] == alone  # with nothing else to answer, a socket is a prompt
+    theirs.close()
+
+
+def line_ends():
+    """LF and CR LF are one line end, a byte order mark is none of the text, and a NUL is kept or named."""
+    mark = b"\xef\xbb\xbf"
+    talk = ["chat", MODEL, "-n", "4"]
+    for unix in (b"one\ntwo\n", b"one\\\ntwo\n", b'"""one\ntwo"""\nthree\n', b'"""\none\n"""\n', b"/stats\n/exit\n"):
+        want = good(*talk, stdin=unix).out
+        assert good(*talk, stdin=mark + unix.replace(b"\n", b"\r\n")).out == want, unix
+    want = good(*talk, "-mli", stdin=b"one\ntwo\n\nthree").out
+    assert good(*talk, "-mli", stdin=b"one\r\ntwo\r\n\r\nthree").out == want
+    r = run(*talk, stdin=b"one\0two\n")
+    assert "NUL bytes in a text are taken as U+FFFD" in r.err and r.out, r.err
+    kept = json.loads(good(MODEL, "--raw", "-n", "1", "--json", stdin=b"a\0b").out)["prompt_tokens"]
+    assert kept == len(json.loads(good("tokenize", MODEL, "--json", stdin=b"a\0b").out)["ids"]) >= 3
+    messages = b'[{"role": "user",\r\n "content": "x"}]'
+    want = good("render", MODEL, "--messages", scratch("plain.json", messages)).out
+    assert good("render", MODEL, "--messages", scratch("marked.json", mark + messages)).out == want
+    template = b"{{ messages[0].content }}"
+    marked = scratch("marked.jinja", mark + template)
+    assert good("render", "--messages", scratch("plain.json", messages), "--template", marked).out == b"x"
+    text = b"a" * (17 << 20)
+    r = run(*talk, stdin=text + b"\nshort\n", timeout=120)
+    assert "bytes is not taken" in r.err and r.out, r.err
+
+
+def slow_reader():
+    """Standard output and error that don't block are waited for."""
+    read, write = os.pipe()
+    fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, 4096)
+    os.set_blocking(write, False)
+    p = subprocess.Popen([MINFER, "--help-markdown"], stdin=subprocess.DEVNULL, stdout=write, stderr=subprocess.PIPE, env=environment())
+    os.close(write)
+    want, got = good("--help-markdown").out, b""
+    time.sleep(0.3)
+    while piece := os.read(read, 1000):
+        got += piece
+    assert got == want and p.wait(timeout=60) == 0 and p.stderr.read() == b""
+    p.stderr.close()
+    os.close(read)
+
+
+command.main([not_ours, conversation, first_question, help_command, variables, switches, fence, standard_input, line_ends, slow_reader])
