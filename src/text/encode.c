@@ -134,9 +134,11 @@ static bool run(mf_encoder *e, mf_str text, reach *r, unsigned flags, mf_error *
     size_t first = e->out->len;
     if (bos && !mf_encoder_push(e, t->bos, err)) return false;
     if (!encode_text(e, text, r, flags, err)) return false;
-    int32_t *ids = e->out->data + first;
     size_t n = e->out->len - first;
-    if (bos && n > 1 && ids[1] == t->bos) memmove(ids, ids + 1, (n - 1) * sizeof *ids), e->out->len--; // the text's own
+    if (bos && n > 1 && e->out->data[first + 1] == t->bos) { // the text's own
+        memmove(e->out->data + first, e->out->data + first + 1, (n - 1) * sizeof *e->out->data);
+        e->out->len--;
+    }
     return !(t->add_eos && (flags & MF_ENCODE_ADD_SPECIAL)) || mf_encoder_push(e, t->eos, err);
 }
 

@@ -13,7 +13,8 @@ bool mf_may_mark_turns(const mf_tokenizer *t, int32_t id) {
     return false;
 }
 
-// The two texts of a pair like <x> and </x>, [X] and [/X], of which `text` is one. False: it is none, or the other is no token.
+// The two texts of a pair like <x> and </x>, [X] and [/X], of which `text` is one. False: it is none, or the other is no token. Where
+// memory is out one of them has failed.
 static bool pair_of(const mf_tokenizer *t, mf_str text, mf_buf *open, mf_buf *close) {
     open->len = close->len = 0;
     if (text.len < 3 || (text.ptr[0] != '<' && text.ptr[0] != '[')) return false;
@@ -25,7 +26,7 @@ static bool pair_of(const mf_tokenizer *t, mf_str text, mf_buf *open, mf_buf *cl
     mf_buf_char(close, '/');
     mf_buf_str(close, name);
     const mf_buf *other = closes ? open : close;
-    return !other->failed && mf_tokenizer_find(t, (mf_str){other->data, other->len}) >= 0;
+    return open->failed || close->failed || mf_tokenizer_find(t, (mf_str){other->data, other->len}) >= 0;
 }
 
 // Whether text of a message stands between the two somewhere.
@@ -45,13 +46,15 @@ static bool encloses(const mf_chat_prompt *p, const mf_buf *open, const mf_buf *
     return false;
 }
 
-static bool is_turn_mark(const mf_tokenizer *t, const mf_chat_prompt *p, int32_t id) {
-    if (!mf_may_mark_turns(t, id)) return false;
+static bool is_turn_mark(const mf_tokenizer *t, const mf_chat_prompt *p, int32_t id, bool *is, mf_error *err) {
+    *is = mf_may_mark_turns(t, id);
+    if (!*is) return true;
     mf_buf open = {0}, close = {0};
-    bool mark = !pair_of(t, mf_tokenizer_text(t, id), &open, &close) || encloses(p, &open, &close);
+    bool pair = pair_of(t, mf_tokenizer_text(t, id), &open, &close), ok = !open.failed && !close.failed;
+    *is = ok && (!pair || encloses(p, &open, &close));
     free(open.data);
     free(close.data);
-    return mark;
+    return ok || mf_fail_memory(err, 0, "the marks of turns");
 }
 
 static bool has(const mf_token_array *ids, int32_t id) {
@@ -67,9 +70,11 @@ static bool collect(const mf_tokenizer *t, const mf_chat_prompt *p, mf_token_arr
     for (size_t i = 0; i < p->spans.len && ok; i++)
         if (p->spans.data[i].parse_control)
             ok = mf_tokenizer_encode_spans(t, &p->spans.data[i], 1, MF_ENCODE_CONTINUED, &ids, err);
-    for (size_t i = 0; i < ids.len && ok; i++)
-        if (!has(marks, ids.data[i]) && is_turn_mark(t, p, ids.data[i]))
-            ok = mf_array_push(marks, ids.data[i]) || mf_fail_memory(err, sizeof(int32_t), "the marks of turns");
+    for (size_t i = 0; i < ids.len && ok; i++) {
+        bool is = false;
+        ok = has(marks, ids.data[i]) || is_turn_mark(t, p, ids.data[i], &is, err);
+        if (is) ok = mf_array_push(marks, ids.data[i]) || mf_fail_memory(err, sizeof(int32_t), "the marks of turns");
+    }
     free(ids.data);
     return ok;
 }

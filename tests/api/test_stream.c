@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "api/stream.h"
+#include "base/random.h"
 #include "base/utf8.h"
 
 static mf_gguf *file;
@@ -100,6 +101,51 @@ static void control_tokens(void **state) {
     }
 }
 
+// Any tokens and stop texts, token by token, against a search in the whole text.
+static void any_tokens(void **state) {
+    (void)state;
+    enum {
+        LONG = 30
+    };
+    static const char *const stops[] = {"a",   "ab",      "ba>",          "<|im_start|>", "a<|im_",
+                                        "|><", "rt|>a<|", "b<|im_end|>b", "bbab",         "<a"};
+    int32_t used[6];
+    for (int i = 0; i < 4; i++) used[i] = mf_tokenizer_find(tokenizer, (mf_str){&"ab<>"[i], 1});
+    used[4] = mf_tokenizer_find(tokenizer, MF_STR("<|im_start|>")),
+    used[5] = mf_tokenizer_find(tokenizer, MF_STR("<|im_end|>"));
+    for (uint64_t seed = 0; seed < 3000; seed++) {
+        const char *own[2];
+        for (uint64_t i = 0; i < 2; i++) own[i] = stops[(size_t)(mf_random_uniform(seed, i, 1) * 10)];
+        mf_stream s;
+        mf_buf whole = {0}, shown = {0}, want = {0};
+        bool hidden[LONG * 16], going = true;
+        mf_stream_init(&s, tokenizer, own, 2);
+        size_t found = SIZE_MAX;
+        for (uint64_t n = 0; n < LONG && going; n++) {
+            int32_t id = used[(size_t)(mf_random_uniform(seed, n, 0) * 6)];
+            size_t from = whole.len;
+            mf_tokenizer_piece(tokenizer, id, true, &whole);
+            for (; from < whole.len; from++) hidden[from] = mf_tokenizer_type(tokenizer, id) == MF_TOKEN_CONTROL;
+            going = mf_stream_token(&s, id);
+            mf_buf_add(&shown, s.out.data, s.out.len);
+            mf_stream_taken(&s);
+            for (int i = 0; i < 2; i++) {
+                const char *hit = strstr(whole.data, own[i]);
+                if (hit && (size_t)(hit - whole.data) < found) found = (size_t)(hit - whole.data);
+            }
+            assert_int_equal(going, found == SIZE_MAX);
+        }
+        mf_stream_finish(&s);
+        mf_buf_add(&shown, s.out.data, s.out.len);
+        for (size_t i = 0; i < whole.len && i < found; i++)
+            if (!hidden[i]) mf_buf_char(&want, whole.data[i]);
+        assert_true(mf_str_eq((mf_str){shown.data, shown.len}, (mf_str){want.data, want.len}));
+        if (!going) assert_true(strncmp(whole.data + found, s.stopped_by, strlen(s.stopped_by)) == 0);
+        free(whole.data), free(shown.data), free(want.data);
+        mf_stream_free(&s);
+    }
+}
+
 // Characters that come in parts are given out whole, and a part that stays is dropped and counted.
 static void characters(void **state) {
     (void)state;
@@ -129,6 +175,6 @@ static void characters(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(stop_texts), cmocka_unit_test(control_tokens),
-                                       cmocka_unit_test(characters)};
+                                       cmocka_unit_test(any_tokens), cmocka_unit_test(characters)};
     return cmocka_run_group_tests(tests, open_tokenizer, close_tokenizer);
 }

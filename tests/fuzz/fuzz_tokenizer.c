@@ -1,5 +1,6 @@
 // Both tokenizers on arbitrary bytes, over small vocabularies. The first byte chooses the vocabulary, the pre-tokenizer and the
-// flags, and where the text is cut into spans. Encoding must succeed, and byte-level BPE must give the bytes back.
+// flags, and where the text is cut into spans. Encoding must succeed, byte-level BPE must give the bytes back, and where control tokens are
+// not parsed neither those nor ending or guarded tokens may come out.
 #include "text/tiny_vocab.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -32,6 +33,14 @@ static const mf_tokenizer *tokenizer(unsigned which) {
     return made[which];
 }
 
+static void check_ids(const mf_tokenizer *t, const mf_token_array *ids, const mf_token_array *guarded) {
+    for (size_t i = 0; i < ids->len; i++) {
+        bool bad = mf_tokenizer_type(t, ids->data[i]) == MF_TOKEN_CONTROL || mf_tokenizer_is_eog(t, ids->data[i]);
+        for (size_t k = 0; k < guarded->len; k++) bad = bad || guarded->data[k] == ids->data[i];
+        if (bad) abort();
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size < 2) return 0;
     unsigned which = data[0] % (N_PRES + 1), mode = data[1];
@@ -41,10 +50,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const mf_tokenizer *t = tokenizer(which);
     mf_token_array ids = {0};
     mf_error err = {0};
-    if (!mf_tokenizer_encode_spans(t, spans, 2, mode & 1 ? MF_ENCODE_PLAIN : 0, &ids, &err)) {
+    int32_t marks[] = {mf_tokenizer_find(t, MF_STR("<think>")), mf_tokenizer_find(t, MF_STR("<mark>"))};
+    mf_token_array guarded = {.data = marks, .len = data[0] & 0x80 ? 2 : 0};
+    if (!mf_tokenizer_encode_guarded(t, spans, 2, &guarded, mode & 1 ? MF_ENCODE_PLAIN : 0, &ids, &err)) {
         fprintf(stderr, "%s\n", err.text);
         abort();
     }
+    if (!spans[0].parse_control && !spans[1].parse_control) check_ids(t, &ids, &guarded);
     mf_buf back = {0};
     mf_decoder d;
     mf_decoder_init(&d, t, true, true);
