@@ -6,8 +6,8 @@
 #include "text/jinja/string.h"
 
 enum {
-    MOST_NESTING = 150,
-    MOST_HEIGHT = 1000, // of the tree, which is walked recursively
+    MOST_NESTING = 100,
+    MOST_HEIGHT = 200, // of the tree, which is walked recursively
 };
 
 // ---- Tokens

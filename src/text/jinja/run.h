@@ -24,7 +24,7 @@ struct mf_jrun {
 };
 
 enum {
-    MF_JINJA_DEPTH = 1500,        // nested evaluations
+    MF_JINJA_DEPTH = 256,         // nested evaluations: some 90 kB of stack, so that threads of 128 kB are enough
     MF_JINJA_STEPS = 200000000,   // of work: see mf_jpay
     MF_JINJA_MEMORY = 256 << 20,  // bytes of all values of a rendering
     MF_JINJA_TEXT_MAX = 64 << 20, // bytes of a text, the output among them
