@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "text/chat_rules.h"
 #include "text/turn_marks.h"
@@ -36,6 +37,8 @@ mf_chat_template *mf_chat_template_new(mf_str source, mf_error *err) {
         return NULL;
     }
     t->jinja = jinja;
+    const char *missing = mf_jinja_missing(jinja);
+    if (missing) mf_log(MF_LOG_NOTICE, "chat template: %s; a conversation that reaches it will be refused", missing);
     return t;
 }
 

@@ -239,6 +239,8 @@ def templates():
     assert json.loads(twice.out)["prompt_tokens"] == 2 * word
     refused(1, "stop: hi", MODEL, "hi", "--chat-template", "{{ raise_exception('stop: ' ~ messages[0].content) }}")
     refused(1, "line 1, column 4: the tag 'include' is not supported", MODEL, "hi", "--chat-template", "{% include 'x' %}")
+    for command in ("run", "chat"):  # at load, though this conversation never comes there
+        refused(1, "the method str.encode() is not supported", command, MODEL, "--chat-template", "{% if x %}{{ x.encode() }}{% endif %}", "-p", "hi")
     refused(1, "--chat-template-kwargs takes a JSON object", MODEL, "hi", "--chat-template-kwargs", "[]")
     refused(1, "no chat template 'nope'; its variants: none", MODEL, "hi", "--chat-template", "nope")
 

@@ -102,6 +102,62 @@ static void test_refusals_at_load(void **state) {
     refused("{{ a[0:1, 2] }}", "{}", "a slice beside another index");
 }
 
+static void unloadable(const char *source, const char *part) {
+    mf_error err = {0};
+    mf_jinja *t = mf_jinja_new(mf_str_of(source), &err);
+    if (t) fail_msg("loaded: %s", source);
+    if (!strstr(err.text, part)) fail_msg("'%s' lacks '%s'", err.text, part);
+}
+
+// Loads; what may be missing later is noted.
+static void loads(const char *source, const char *missing) {
+    mf_error err = {0};
+    mf_jinja *t = mf_jinja_new(mf_str_of(source), &err);
+    if (!t) fail_msg("%s: %s", source, err.text);
+    const char *noted = mf_jinja_missing(t);
+    assert_string_equal(noted ? noted : "", missing);
+    mf_jinja_free(t);
+}
+
+// What is called and not there is found when the template is loaded, wherever it stands.
+static void test_names_at_load(void **state) {
+    (void)state;
+    unloadable("a\n{% if x %}{{ x.encode() }}{% endif %}", "line 2, column 16: the method str.encode() is not supported");
+    unloadable("{{ x.to_bytes(1) }}", "the method int.to_bytes() is not supported");
+    unloadable("{% if x %}{{ x.frob(1) }}{% endif %}", "line 1, column 16: there is no method 'frob'");
+    unloadable("{% macro m(x) %}{{ x.y['frob']() }}{% endmacro %}", "there is no method 'frob'");
+    unloadable("{% if x %}{{ frob(x) }}{% endif %}", "line 1, column 14: there is no function 'frob'");
+    unloadable("{% call frob() %}{% endcall %}", "there is no function 'frob'");
+    unloadable("{{ x|join(sep=',') }}", "the filter 'join' takes no argument 'sep'");
+    unloadable("{{ x is divisibleby(by=3) }}", "the test 'divisibleby' takes no argument 'by'");
+    unloadable("{{ x.split(separator=',') }}", "line 1, column 12: the method 'split' takes no argument 'separator'");
+    unloadable("{{ x.strip(chars='a') }}",
+               "the method 'strip' takes no argument 'chars'"); // it has no name in Python either
+    unloadable("{% if x %}{{ raise_exception(msg='no') }}{% endif %}",
+               "the function 'raise_exception' takes no argument 'msg'");
+    unloadable("{{ x|map('frob')|list }}", "there is no filter 'frob'");
+    unloadable("{{ x|map('pprint')|list }}", "the filter 'pprint' is not supported");
+    unloadable("{{ x|rejectattr('a', 'frob')|list }}", "there is no test 'frob'");
+    unloadable("{% if x %}{{ x|wordwrap }}{% endif %}", "the filter 'wordwrap' is not supported");
+    loads("{% if x %}\n{{ x|frob }}{{ x is grob }}{% endif %}", "line 2, column 6: there is no filter 'frob'");
+    loads("{{ x|select('frob') if x }}", "line 1, column 13: there is no test 'frob'");
+    loads("{% if frob is defined %}{{ frob(frob) }}{% endif %}", "");
+    loads("{% macro frob() %}{{ caller() ~ varargs ~ kwargs }}{% endmacro %}{{ frob() }}", "");
+    loads("{% for frob in [range] %}{{ frob(1) ~ loop.cycle(1) ~ loop.changed(1) }}{% endfor %}", "");
+    loads("{% set n = namespace(frob=range) %}{{ n.frob(1) }}", "");
+    loads("{% set n = namespace() %}{% set n.frob = range %}{{ n.frob(1) }}", "");
+    loads("{{ {'frob': range}.frob(1) ~ {'frob': range}['frob'](1) }}", "");
+    loads("{% if x %}{{ x.append(1) ~ x.pop() ~ x.__class__() }}{% endif %}",
+          ""); // HF's sandbox refuses those, when they are reached
+    mf_buf text = {0};
+    mf_buf_text(&text, "{{ ");
+    for (int i = 0; i < 90; i++) mf_buf_text(&text, "range(");
+    for (int i = 0; i < 90; i++) mf_buf_text(&text, ")");
+    mf_buf_text(&text, " }}");
+    loads(text.data, "");
+    free(text.data);
+}
+
 static void test_refusals_at_run_time(void **state) {
     (void)state;
     refused("a\n\n{{ 1 + x.y }}", "{}", "template line 3: `x.y`: 'x' is undefined");
@@ -336,15 +392,11 @@ static void test_long_conversation(void **state) {
 int main(void) {
     setenv("TZ", "UTC", 1);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases),
-        cmocka_unit_test(test_refusals_at_load),
-        cmocka_unit_test(test_refusals_at_run_time),
-        cmocka_unit_test(test_extremes),
-        cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_work),
-        cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_marks),
-        cmocka_unit_test(test_long_conversation),
+        cmocka_unit_test(test_cases),         cmocka_unit_test(test_refusals_at_load),
+        cmocka_unit_test(test_names_at_load), cmocka_unit_test(test_refusals_at_run_time),
+        cmocka_unit_test(test_extremes),      cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_work),          cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_marks),         cmocka_unit_test(test_long_conversation),
     };
     return cmocka_run_group_tests(tests, read_fixture, NULL);
 }

@@ -130,6 +130,7 @@ struct mf_jinja {
     mf_jscope root_scope;
     mf_map name_ids;
     mf_array(mf_str) names;
+    const char *missing;       // the first filter or test that there is not and a conversation may reach; NULL: none
     mf_array(mf_jval) globals; // by name: the functions a template may call, else MF_J_MISSING
 };
 
@@ -140,6 +141,8 @@ bool mf_jeach_child(const mf_jnode *node, bool (*fn)(mf_jnode *child, void *arg)
 bool mf_jparse(mf_jinja *t, mf_error *err);
 // scope.c
 bool mf_jresolve(mf_jinja *t, mf_error *err);
+// check.c
+bool mf_jcheck(mf_jinja *t, mf_error *err);
 
 // "line L, column C: …" for a place of the source. Returns false.
 bool mf_jrefuse(const mf_jinja *t, size_t offset, mf_code code, mf_error *err, const char *format, ...)

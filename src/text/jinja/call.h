@@ -41,6 +41,13 @@ const mf_jfunction *mf_jmethods_of(mf_jtype type); // a table; NULL where the ty
 // The tables. Ended by a NULL name.
 extern const mf_jfunction mf_jtext_filters[], mf_jsequence_filters[], mf_jvalue_filters[], mf_jtests[], mf_jglobals[];
 
+// The place of a parameter that can be given by this name; -1: there is none.
+int mf_jparameter(const char *params, mf_str name);
+
+// Whether the sandbox hides methods of that name, which lists and dicts have in Python: calling one is Python's error.
+bool mf_jhidden_method(mf_str name);
+bool mf_jloop_method(mf_str name); // of a loop: iter.c
+
 // A filter by its name as a value, for map(); a test for select().
 bool mf_jcall_named(mf_jrun *run, bool filter, mf_jval name, mf_jval value, const mf_jargs *rest, size_t skip, mf_jval *out);
 

@@ -292,8 +292,7 @@ static mf_jnode *parse_postfix(mf_jparser *p, mf_jnode *node) {
     return node;
 }
 
-// The name of a filter or test, at which the parser stands, looked up. One that is not there is refused when the place is known
-// (scope.c): inside an if, jinja2 refuses it only when it is reached.
+// The name of a filter or test, at which the parser stands, looked up. One that is not there is refused in check.c.
 static bool parse_function(mf_jparser *p, mf_jnode *node, const mf_jfunction *(*find)(mf_str)) {
     if (p->token.kind != MF_T_NAME) return mf_jp_unexpected(p, "a name");
     mf_str name = p->token.text;

@@ -234,6 +234,8 @@ static bool loop_neighbour(mf_jrun *run, mf_jloop *loop, bool next, mf_jval *out
     return got || mf_jundefined_hint(run, "there is no next item", out);
 }
 
+bool mf_jloop_method(mf_str name) { return mf_str_is(name, "cycle") || mf_str_is(name, "changed"); }
+
 bool mf_jloop_attr(mf_jrun *run, mf_jval value, mf_str name, mf_jval *out, bool *has) {
     static const mf_jfunction cycle = {"cycle", NULL, 0, call_cycle}, changed = {"changed", NULL, 0, call_changed};
     mf_jloop *loop = value.loop;

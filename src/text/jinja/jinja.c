@@ -40,7 +40,7 @@ mf_jinja *mf_jinja_new(mf_str source, mf_error *err) {
     mf_jinja *t = mf_alloc(1, sizeof *t);
     if (!t) return mf_fail_memory(e, sizeof *t, "the template"), NULL;
     if (!source.ptr) source = MF_STR("");
-    if (set_source(t, source, e) && mf_jparse(t, e) && mf_jresolve(t, e)) return t;
+    if (set_source(t, source, e) && mf_jparse(t, e) && mf_jresolve(t, e) && mf_jcheck(t, e)) return t;
     mf_jinja_free(t);
     return NULL;
 }
@@ -55,6 +55,8 @@ void mf_jinja_free(mf_jinja *t) {
 }
 
 mf_str mf_jinja_source(const mf_jinja *t) { return t->source; }
+
+const char *mf_jinja_missing(const mf_jinja *t) { return t->missing; }
 
 // ---- Variables
 

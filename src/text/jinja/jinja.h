@@ -21,6 +21,10 @@ void mf_jinja_free(mf_jinja *t); // NULL is fine
 // The source, with its line ends made newlines.
 mf_str mf_jinja_source(const mf_jinja *t);
 
+// "line L, column C: there is no filter 'x'" for the first one inside an if that there is not; conversations that reach it are
+// refused. NULL: all are there.
+const char *mf_jinja_missing(const mf_jinja *t);
+
 // A variable of a rendering. from_messages marks every text in it, keys too, as text of the conversation.
 typedef struct mf_jinja_var {
     mf_str name;

@@ -165,14 +165,16 @@ static bool is_hidden(mf_str name) {
 }
 
 // Methods that would change a list or dict: the sandbox makes them undefined.
-static bool is_mutator(mf_jval v, mf_str name) {
+static bool is_mutator(mf_jtype type, mf_str name) {
     static const char *const lists[] = {"append", "clear", "pop", "reverse", "insert", "sort", "extend", "remove", NULL};
     static const char *const dicts[] = {"clear", "pop", "popitem", "setdefault", "update", NULL};
-    const char *const *names = v.type == MF_J_LIST ? lists : v.type == MF_J_DICT ? dicts : NULL;
+    const char *const *names = type == MF_J_LIST ? lists : type == MF_J_DICT ? dicts : NULL;
     for (; names && *names; names++)
         if (mf_str_is(name, *names)) return true;
     return false;
 }
+
+bool mf_jhidden_method(mf_str name) { return is_hidden(name) || is_mutator(MF_J_LIST, name) || is_mutator(MF_J_DICT, name); }
 
 static bool number_attr(mf_jval v, mf_str name, mf_jval *out, bool *has) {
     bool real = v.type == MF_J_FLOAT;
@@ -233,7 +235,7 @@ static bool attribute(mf_jrun *run, mf_jval v, mf_jval name, mf_jval *out, bool 
     if (*has) return true;
     *has = true;
     if (!mf_jpay(run, MF_JCOST_LOOKUP)) return false;
-    if (is_hidden(text) || is_mutator(v, text)) return mf_jundefined_of(run, v, name, out);
+    if (is_hidden(text) || is_mutator(v.type, text)) return mf_jundefined_of(run, v, name, out);
     const mf_jfunction *f = v.type == MF_J_NAMESPACE ? NULL : mf_jmethod_find(v.type, text);
     *has = f != NULL;
     if (!f) return true;
@@ -379,8 +381,7 @@ const mf_jfunction *mf_jfunction_in(const mf_jfunction *table, mf_str name) {
     return NULL;
 }
 
-// The place of a parameter in the list; -1: there is none that can be named.
-static int parameter(const char *params, mf_str name) {
+int mf_jparameter(const char *params, mf_str name) {
     bool nameable = true;
     for (int i = 0; *params;) {
         size_t n = strcspn(params, " ");
@@ -408,7 +409,7 @@ static bool bind(mf_jrun *run, const mf_jfunction *f, mf_jargs *args) {
     for (size_t i = 0; i < args->n; i++) args->bound[i] = args->pos[i];
     for (size_t i = 0; i < args->n_kw; i++) {
         mf_str name = mf_jstr_slice(args->kw[i].name.str);
-        int at = parameter(f->params, name);
+        int at = mf_jparameter(f->params, name);
         if (at < 0)
             return mf_jraise(run, "%s() got an unexpected keyword argument '%.*s'", f->name, (int)name.len, name.ptr);
         if (args->bound[at].type != MF_J_MISSING)

@@ -55,7 +55,6 @@ typedef struct frame {
     func_names *names;
     bool in_loop; // break and continue are allowed
     bool in_for;  // `loop` can't be assigned
-    bool soft;    // inside an if: filters and tests need only be there when they are reached
 } frame;
 
 typedef struct resolver {
@@ -364,27 +363,8 @@ typedef struct walk {
     const frame *f;
 } walk;
 
-static bool check_function(const walk *w, const mf_jnode *node) {
-    if (node->function && node->function->run) return true;
-    const char *what = node->kind == MF_N_FILTER ? "filter" : "test";
-    mf_str name = mf_jstr_slice(node->value.str);
-    int shown = (int)(name.len < 40 ? name.len : 40);
-    if (!node->function)
-        return w->f->soft || mf_jrefuse(w->r->t, node->name_at, MF_ERR_UNSUPPORTED, w->r->err, "there is no %s '%.*s'", what,
-                                        shown, name.ptr);
-    return mf_jrefuse(w->r->t, node->name_at, MF_ERR_UNSUPPORTED, w->r->err, "the %s '%.*s' is not supported", what, shown,
-                      name.ptr);
-}
-
 static bool resolve_node(mf_jnode *node, void *arg) {
     walk *w = arg;
-    if ((node->kind == MF_N_FILTER || node->kind == MF_N_TEST) && !check_function(w, node)) return false;
-    if (node->kind == MF_N_COND && !w->f->soft) {
-        frame soft = *w->f;
-        soft.soft = true;
-        walk inner = {w->r, &soft};
-        return mf_jeach_child(node, resolve_node, &inner);
-    }
     if (node->kind == MF_N_NAME && node->store && w->f->in_for && node->name == w->r->loop)
         return mf_jrefuse(w->r->t, node->from, MF_ERR_FORMAT, w->r->err, "can't assign to the special variable loop");
     if (node->kind == MF_N_NAME || node->kind == MF_N_NSREF) return resolve_name(w->r, node, w->f);
@@ -546,10 +526,8 @@ static bool resolve_capture(resolver *r, mf_jnode *node, const frame *f) {
 }
 
 static bool resolve_if(resolver *r, mf_jnode *node, const frame *f) {
-    frame soft = *f;
-    soft.soft = true;
-    return resolve_expr(r, node->a, &soft) && resolve_all(r, node->list, soft) && resolve_all(r, node->more, soft) &&
-           resolve_all(r, node->last, soft);
+    return resolve_expr(r, node->a, f) && resolve_all(r, node->list, *f) && resolve_all(r, node->more, *f) &&
+           resolve_all(r, node->last, *f);
 }
 
 static bool resolve_statement(resolver *r, mf_jnode *node, const frame *f) {
