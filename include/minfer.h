@@ -352,6 +352,101 @@ MINFER_API const char *minfer_sequence_stop_text(const minfer_sequence *sequence
 MINFER_API void *minfer_sequence_arg(const minfer_sequence *sequence);             // of its options
 MINFER_API minfer_engine *minfer_sequence_engine(const minfer_sequence *sequence);
 
+// ---- Conversations: turns over a sequence of its own. Before each answer the whole conversation is rendered by the chat template and
+// compared with the tokens that the sequence holds: what they share is kept, and the rest is evaluated. The answer comes as events of the sequence,
+// step by step; it is in the history with the next call that changes the conversation, which ends it where it is still coming.
+
+typedef struct minfer_conversation minfer_conversation;
+
+typedef struct minfer_conversation_options {
+    size_t size;
+    const minfer_sampling *sampling; // NULL: those of minfer_model_sampling
+    const char *chat_template;       // NULL: the model's format, as minfer_encode_chat has it; else a template's text
+    const char *tools;               // NULL: none; a JSON array, as templates take them
+    const char *variables;           // NULL: none; a JSON object of variables for the template ("enable_thinking", …)
+    const char *const *stop_texts;   // none; as those of a sequence
+    size_t n_stop_texts;
+    void *arg;          // for minfer_sequence_arg
+    int32_t max_tokens; // -1: the context is the only bound; else an answer's tokens at most
+    int32_t n_keep;     // 0; tokens at the beginning that never leave a full context, beside the system message
+    int32_t
+        n_reserve; // -1; cells that are kept free for an answer when a turn begins; -1: max_tokens, at most a quarter of the context
+    bool shift; // true; when turns leave a full context, the cells of those that stay are moved; else evaluated again
+} minfer_conversation_options;
+
+MINFER_API void minfer_conversation_options_init(minfer_conversation_options *options, size_t size);
+
+// A conversation without messages, with a sequence of its own. options may be NULL: the defaults. What they point to is copied. NULL with error: no
+// tokenizer, no usable template (with line and construct), what is no JSON, all of the engine's sequences in use, nonsense in the options, memory.
+MINFER_API minfer_conversation *minfer_conversation_new(minfer_engine *engine, const minfer_conversation_options *options,
+                                                        minfer_error *error);
+
+// Frees a conversation with its sequence, as freeing the sequence or the engine does.
+MINFER_API void minfer_conversation_free(minfer_conversation *conversation);
+
+// Its sequence: for events, minfer_stop, minfer_resume, sessions and getters. Its tokens are the conversation's: appending, truncating and shifting are
+// refused.
+MINFER_API minfer_sequence *minfer_conversation_sequence(const minfer_conversation *conversation);
+
+// The following are refused like a change of the sequence, and for memory; then nothing has changed, but that an answer has ended.
+
+// Adds a message: a JSON object of len bytes with a "role" ("user", "assistant", "system", "tool", …), mostly a text as "content", and what else the
+// template knows ("tool_calls", …); with "left": true it is history only, as one that left a full context. What a message says never becomes
+// a control token. Nothing is evaluated. Refused: what is no such object.
+MINFER_API bool minfer_conversation_add(minfer_conversation *conversation, const char *message, size_t len,
+                                        minfer_error *error);
+
+// Begins the answer to the last message: the steps of the engine give it. Refused too: no message, or an answer as the last one; what the template
+// refuses (with its words); messages that don't fit even when all older turns leave the context (MINFER_ERROR_LIMIT).
+MINFER_API bool minfer_conversation_answer(minfer_conversation *conversation, minfer_error *error);
+
+// Takes the last answer back and begins another, with other random draws. Refused too: no answer.
+MINFER_API bool minfer_conversation_regenerate(minfer_conversation *conversation, minfer_error *error);
+
+// Puts another question (a message of the role "user") in the place of the last one and of what followed it, and begins its answer.
+MINFER_API bool minfer_conversation_edit(minfer_conversation *conversation, const char *message, size_t len,
+                                         minfer_error *error);
+
+// Puts another message in the place of the last one: an answer with its tool calls taken out of the text, say. Nothing is evaluated.
+MINFER_API bool minfer_conversation_amend(minfer_conversation *conversation, const char *message, size_t len,
+                                          minfer_error *error);
+
+// Takes back the last question and what followed it. Refused too: no question.
+MINFER_API bool minfer_conversation_undo(minfer_conversation *conversation, minfer_error *error);
+
+// Forgets all messages but the system message at the beginning.
+MINFER_API bool minfer_conversation_clear(minfer_conversation *conversation, minfer_error *error);
+
+// Replaces the system message at the beginning, the tools and the template's variables (those of the options; len 0: none). They
+// count from the next answer on.
+MINFER_API bool minfer_conversation_set_system(minfer_conversation *conversation, const char *text, size_t len,
+                                               minfer_error *error);
+MINFER_API bool minfer_conversation_set_tools(minfer_conversation *conversation, const char *tools, size_t len,
+                                              minfer_error *error);
+MINFER_API bool minfer_conversation_set_variables(minfer_conversation *conversation, const char *variables, size_t len,
+                                                  minfer_error *error);
+
+// The history as a JSON array of messages, with what has come of an answer. Those that left a full context have "left": true.
+MINFER_API bool minfer_conversation_messages(const minfer_conversation *conversation, char *out, size_t cap, size_t *n,
+                                             minfer_error *error);
+
+// What was done to messages that the template does not take as they are, in a sentence; NULL: nothing. Of the last rendering.
+MINFER_API const char *minfer_conversation_notice(const minfer_conversation *conversation);
+
+// What the last turn cost.
+typedef struct minfer_turn_cost {
+    size_t size;
+    int32_t n_prompt;       // tokens of the prompt
+    int32_t n_evaluated;    // of them to evaluate
+    int32_t n_again;        // cached tokens that were dropped: what stands there in the prompt is evaluated
+    int32_t n_shifted;      // tokens that left the context while the others were moved
+    int32_t n_left;         // messages that left a full context
+    char again_reason[256]; // why cached tokens were dropped; "" when none were
+} minfer_turn_cost;
+
+// Fills size bytes of *cost: sizeof *cost.
+MINFER_API void minfer_conversation_get_cost(const minfer_conversation *conversation, minfer_turn_cost *cost, size_t size);
+
 // ---- Sessions: a sequence on the disk. docs/sessions.md has the format and what may happen to a file. A sequence has one at a time; what
 // ends the sequence ends it too.
 

@@ -49,9 +49,10 @@ struct minfer_sequence {
     int32_t slot;               // in owner->sequences
     minfer_logits_fn *on_logits;
     void *arg;
-    mf_token_array stop;         // copies of the options' and the model's ending tokens
-    mf_array(char *) stop_texts; // copies
-    mf_stream stream;            // its output is the last event's text
+    mf_token_array stop;               // copies of the options' and the model's ending tokens
+    mf_array(char *) stop_texts;       // copies
+    mf_stream stream;                  // its output is the last event's text
+    minfer_conversation *conversation; // whose sequence it is; NULL: nobody's
     minfer_error error;
     bool failed;
     bool free_after; // freed inside a step
@@ -79,7 +80,11 @@ bool mf_api_text(mf_str text, char *out, size_t cap, size_t *n, mf_error *err);
 bool mf_api_model_options(const minfer_model_options *given, minfer_model_options *own, mf_error *err);
 bool mf_api_engine_options(const minfer_engine_options *given, minfer_engine_options *own, mf_error *err);
 bool mf_api_sequence_options(const minfer_sequence_options *given, minfer_sequence_options *own, mf_error *err);
+bool mf_api_conversation_options(const minfer_conversation_options *given, minfer_conversation_options *own, mf_error *err);
 bool mf_api_sampling(const minfer_sampling *given, minfer_sampling *own, mf_error *err);
+
+// Those given, or those of the file where NULL is.
+bool mf_api_sampling_for(const minfer_model *model, const minfer_sampling *given, minfer_sampling *own, mf_error *err);
 
 // The defaults with what the file says over them; false with err and the defaults where it says nonsense.
 bool mf_api_file_sampling(const mf_gguf *file, minfer_sampling *own, mf_error *err);
@@ -95,6 +100,20 @@ void mf_api_model_drop(minfer_model *model);
 
 // ---- text.c
 
+bool mf_api_need_tokenizer(const minfer_model *model, mf_error *err); // refuses a model without one, and NULL
+
+// What messages are rendered with.
+typedef struct mf_api_format {
+    const minfer_model *model;
+    const mf_chat_template *template;
+    const mf_json *tools, *variables; // NULL: none
+    const char *note;                 // out: what the rules for messages changed; NULL: nothing
+} mf_api_format;
+
+// An mf_chat_render_fn over an mf_api_format.
+bool mf_api_render(void *format, const mf_chat_message *messages, size_t n, bool open_answer, mf_token_array *ids,
+                   mf_error *err);
+
 bool mf_api_encode(const minfer_model *model, const char *text, size_t len, unsigned flags, mf_token_array *ids,
                    mf_error *err);
 bool mf_api_encode_chat(const minfer_model *model, const minfer_message *messages, size_t n, bool open_answer,
@@ -105,7 +124,19 @@ bool mf_api_encode_chat(const minfer_model *model, const minfer_message *message
 // Lets other threads see an engine and its sequences as they are.
 void mf_api_publish(minfer_engine *engine);
 
+// ---- conversation.c
+
+// Takes what an answer has said: the stream's output. False: memory is out.
+bool mf_api_conversation_take(minfer_conversation *c, const mf_stream *stream);
+
+// Whether the answer that its sequence gives is still to come into the history.
+bool mf_api_conversation_answers(const minfer_conversation *c);
+
+void mf_api_conversation_free(minfer_conversation *c); // not its sequence
+
 // ---- sequence.c
+
+minfer_sequence *mf_api_sequence_new(minfer_engine *engine, const minfer_sequence_options *options, mf_error *err);
 
 // Refuses a sequence that can't be changed: NULL, failed, inside a step, or in a forked child.
 bool mf_api_check_open(const minfer_sequence *s, mf_error *err);

@@ -168,7 +168,8 @@ static bool add_text(minfer_sequence *s, const mf_event *in, minfer_finish *fini
         *finish = MINFER_FINISH_STOP;
     }
     if (*finish != MINFER_FINISH_NONE) mf_stream_finish(stream);
-    return !stream->held.failed && !stream->out.failed;
+    return !stream->held.failed && !stream->out.failed &&
+           (!s->conversation || mf_api_conversation_take(s->conversation, stream));
 }
 
 static minfer_event event_of(minfer_sequence *s, const mf_event *in) {

@@ -33,6 +33,8 @@ static bool take(void *own, size_t known, size_t first, const void *given, const
 static const minfer_model_options model_defaults = {.size = sizeof model_defaults};
 static const minfer_engine_options engine_defaults = {
     .size = sizeof engine_defaults, .max_sequences = 1, .n_batch = 512, .prefix_cache = true, .kv_share = true};
+static const minfer_conversation_options conversation_defaults = {
+    .size = sizeof conversation_defaults, .max_tokens = -1, .n_reserve = -1, .shift = true};
 static const minfer_sequence_options sequence_defaults = {.size = sizeof sequence_defaults, .max_tokens = -1};
 
 static minfer_sampling sampling_of(mf_sampler_params p) {
@@ -78,6 +80,10 @@ void minfer_sequence_options_init(minfer_sequence_options *options, size_t size)
     init(options, size, &sequence_defaults, sizeof sequence_defaults);
 }
 
+void minfer_conversation_options_init(minfer_conversation_options *options, size_t size) {
+    init(options, size, &conversation_defaults, sizeof conversation_defaults);
+}
+
 void minfer_sampling_init(minfer_sampling *sampling, size_t size) {
     minfer_sampling defaults = sampling_defaults();
     init(sampling, size, &defaults, sizeof defaults);
@@ -117,6 +123,15 @@ bool mf_api_engine_options(const minfer_engine_options *given, minfer_engine_opt
 bool mf_api_sequence_options(const minfer_sequence_options *given, minfer_sequence_options *own, mf_error *err) {
     *own = sequence_defaults;
     return take(own, sizeof *own, sizeof *own, given, "minfer_sequence_options", err);
+}
+
+bool mf_api_conversation_options(const minfer_conversation_options *given, minfer_conversation_options *own, mf_error *err) {
+    *own = conversation_defaults;
+    return take(own, sizeof *own, sizeof *own, given, "minfer_conversation_options", err);
+}
+
+bool mf_api_sampling_for(const minfer_model *model, const minfer_sampling *given, minfer_sampling *own, mf_error *err) {
+    return given ? mf_api_sampling(given, own, err) : mf_api_file_sampling(model->file, own, err);
 }
 
 bool mf_api_sampling(const minfer_sampling *given, minfer_sampling *own, mf_error *err) {

@@ -56,7 +56,7 @@ static bool copy_lists(const minfer_sampling *s, sampler_config *c, mf_error *er
 
 static bool sampler_config_make(const minfer_model *m, const minfer_sampling *given, sampler_config *c, mf_error *err) {
     minfer_sampling s;
-    if (!(given ? mf_api_sampling(given, &s, err) : mf_api_file_sampling(m->file, &s, err))) return false;
+    if (!mf_api_sampling_for(m, given, &s, err)) return false;
     mf_sampler_params_init(&c->params);
     copy_numbers(&s, &c->params);
     return copy_lists(&s, c, err);
@@ -140,7 +140,7 @@ static void free_own(minfer_sequence *s) {
     free(s);
 }
 
-static minfer_sequence *make(minfer_engine *e, const minfer_sequence_options *options, mf_error *err) {
+minfer_sequence *mf_api_sequence_new(minfer_engine *e, const minfer_sequence_options *options, mf_error *err) {
     minfer_sequence_options o;
     if (!mf_api_need(e, "the engine", err) || !mf_api_check_process(e->model, err) ||
         !mf_api_sequence_options(options, &o, err))
@@ -169,7 +169,7 @@ static minfer_sequence *make(minfer_engine *e, const minfer_sequence_options *op
 minfer_sequence *minfer_sequence_new(minfer_engine *engine, const minfer_sequence_options *options, minfer_error *error) {
     MF_FLOAT_SCOPE();
     mf_error err = {0};
-    minfer_sequence *s = make(engine, options, &err);
+    minfer_sequence *s = mf_api_sequence_new(engine, options, &err);
     if (!s) mf_api_refuse(error, &err);
     return s;
 }
@@ -183,6 +183,7 @@ void minfer_sequence_free(minfer_sequence *s) {
         return;
     }
     minfer_session_close(s);
+    mf_api_conversation_free(s->conversation);
     mf_sequence_free(s->sequence);
     e->sequences[s->slot] = NULL;
     e->n_sequences--;
@@ -203,8 +204,15 @@ bool mf_api_check_open(const minfer_sequence *s, mf_error *err) {
     return !s->failed || mf_fail(err, MF_ERR_ARGUMENT, "the sequence ended with an error: %.300s", s->error.text);
 }
 
-static bool append(minfer_sequence *s, const int32_t *ids, size_t n, mf_error *err) {
+// Refuses a sequence whose tokens are not the caller's to change.
+static bool check_free(const minfer_sequence *s, mf_error *err) {
     if (!mf_api_check_open(s, err)) return false;
+    return !s->conversation ||
+           mf_fail(err, MF_ERR_ARGUMENT, "the sequence is a conversation's, which alone changes its tokens");
+}
+
+static bool append(minfer_sequence *s, const int32_t *ids, size_t n, mf_error *err) {
+    if (!check_free(s, err)) return false;
     if (n == 0) return true;
     if (!mf_api_need(ids, "the list of ids", err)) return false;
     int32_t before = mf_sequence_n_tokens(s->sequence);
@@ -227,7 +235,7 @@ bool minfer_append_text(minfer_sequence *s, const char *text, size_t len, unsign
     MF_FLOAT_SCOPE();
     mf_error err = {0};
     mf_token_array ids = {0};
-    bool ok = mf_api_check_open(s, &err) && mf_api_encode(s->owner->model, text, len, flags, &ids, &err) &&
+    bool ok = check_free(s, &err) && mf_api_encode(s->owner->model, text, len, flags, &ids, &err) &&
               append(s, ids.data, ids.len, &err);
     free(ids.data);
     return ok || mf_api_refuse(error, &err);
@@ -247,7 +255,7 @@ bool minfer_append_chat(minfer_sequence *s, const minfer_message *messages, size
     MF_FLOAT_SCOPE();
     mf_error err = {0};
     mf_token_array ids = {0};
-    bool ok = mf_api_check_open(s, &err) && check_begins(s, &err) &&
+    bool ok = check_free(s, &err) && check_begins(s, &err) &&
               mf_api_encode_chat(s->owner->model, messages, n_messages, open_answer, &ids, &err) &&
               append(s, ids.data, ids.len, &err);
     free(ids.data);
@@ -255,7 +263,7 @@ bool minfer_append_chat(minfer_sequence *s, const minfer_message *messages, size
 }
 
 static bool truncate_at(minfer_sequence *s, int32_t n, mf_error *err) {
-    if (!mf_api_check_open(s, err)) return false;
+    if (!check_free(s, err)) return false;
     if (n < 0) return mf_fail(err, MF_ERR_ARGUMENT, "a sequence can't be truncated to %d tokens", n);
     if (n >= mf_sequence_n_tokens(s->sequence)) return true;
     mf_sequence_truncate(s->sequence, n);
@@ -273,7 +281,7 @@ bool minfer_truncate(minfer_sequence *sequence, int32_t n, minfer_error *error) 
 bool minfer_shift(minfer_sequence *s, int32_t n_keep, int32_t n_discard, minfer_error *error) {
     MF_FLOAT_SCOPE();
     mf_error err = {0};
-    bool ok = mf_api_check_open(s, &err) && mf_sequence_shift(s->sequence, n_keep, n_discard, &err);
+    bool ok = check_free(s, &err) && mf_sequence_shift(s->sequence, n_keep, n_discard, &err);
     if (ok) mf_api_publish(s->owner);
     return ok || mf_api_refuse(error, &err);
 }
@@ -285,6 +293,8 @@ void minfer_stop(minfer_sequence *s) {
 
 static bool resume(minfer_sequence *s, mf_error *err) {
     if (!mf_api_check_open(s, err)) return false;
+    if (s->conversation && !mf_api_conversation_answers(s->conversation))
+        return mf_fail(err, MF_ERR_ARGUMENT, "the conversation awaits no answer");
     if (s->stream.stopped_by)
         return mf_fail(err, MF_ERR_ARGUMENT, "the answer has ended at the stop text '%.200s'", s->stream.stopped_by);
     return mf_sequence_resume(s->sequence, err);

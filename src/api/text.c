@@ -9,7 +9,7 @@ _Static_assert(MINFER_ENCODE_SPECIAL == MF_ENCODE_ADD_SPECIAL && MINFER_ENCODE_C
                    MINFER_ENCODE_PLAIN == MF_ENCODE_PLAIN,
                "the public flags are the tokenizer's");
 
-static bool need_tokenizer(const minfer_model *model, mf_error *err) {
+bool mf_api_need_tokenizer(const minfer_model *model, mf_error *err) {
     if (!mf_api_need(model, "the model", err)) return false;
     return model->tokenizer || mf_fail(err, MF_ERR_UNSUPPORTED, "the model was opened without a tokenizer");
 }
@@ -20,7 +20,7 @@ static bool check_flags(unsigned flags, unsigned known, mf_error *err) {
 
 bool mf_api_encode(const minfer_model *model, const char *text, size_t len, unsigned flags, mf_token_array *ids,
                    mf_error *err) {
-    return need_tokenizer(model, err) && (len == 0 || mf_api_need(text, "the text", err)) &&
+    return mf_api_need_tokenizer(model, err) && (len == 0 || mf_api_need(text, "the text", err)) &&
            check_flags(flags, MINFER_ENCODE_SPECIAL | MINFER_ENCODE_CONTROL | MINFER_ENCODE_PLAIN, err) &&
            mf_tokenizer_encode(model->tokenizer, (mf_str){len ? text : "", len}, flags, ids, err);
 }
@@ -44,26 +44,40 @@ static bool check_messages(const minfer_message *messages, size_t n, mf_error *e
     return true;
 }
 
+bool mf_api_render(void *arg, const mf_chat_message *messages, size_t n, bool open_answer, mf_token_array *ids,
+                   mf_error *err) {
+    mf_api_format *f = arg;
+    mf_arena arena = {0};
+    mf_chat_prompt prompt = {0};
+    mf_chat_request request = {.tools = f->tools,
+                               .variables = f->variables,
+                               .generation_prompt = open_answer,
+                               .tokenizer = f->model->tokenizer,
+                               .rules = true};
+    request.messages = mf_chat_messages(&arena, messages, n, err);
+    bool ok = request.messages && mf_chat_template_render(f->template, &request, &prompt, err) &&
+              mf_chat_prompt_encode(f->model->tokenizer, &prompt, ids, err);
+    if (ok) f->note = prompt.note;
+    mf_chat_prompt_free(&prompt);
+    mf_arena_free(&arena);
+    return ok;
+}
+
 static bool render(const minfer_model *model, const minfer_message *messages, size_t n, bool open_answer,
                    mf_token_array *ids, mf_error *err) {
     mf_chat_message *list = mf_alloc(n, sizeof *list);
     if (!list) return mf_fail_memory(err, sizeof *list, "the conversation");
-    for (size_t i = 0; i < n; i++) list[i] = (mf_chat_message){mf_str_of(messages[i].role), mf_str_of(messages[i].content)};
-    mf_arena arena = {0};
-    mf_chat_prompt prompt = {0};
-    mf_chat_request request = {.generation_prompt = open_answer, .tokenizer = model->tokenizer, .rules = true};
-    request.messages = mf_chat_messages(&arena, list, n, err);
-    bool ok = request.messages && mf_chat_template_render(model->chat, &request, &prompt, err) &&
-              mf_chat_prompt_encode(model->tokenizer, &prompt, ids, err);
-    mf_chat_prompt_free(&prompt);
-    mf_arena_free(&arena);
+    for (size_t i = 0; i < n; i++)
+        list[i] = (mf_chat_message){.role = mf_str_of(messages[i].role), .content = mf_str_of(messages[i].content)};
+    mf_api_format format = {.model = model, .template = model->chat};
+    bool ok = mf_api_render(&format, list, n, open_answer, ids, err);
     free(list);
     return ok;
 }
 
 bool mf_api_encode_chat(const minfer_model *model, const minfer_message *messages, size_t n, bool open_answer,
                         mf_token_array *ids, mf_error *err) {
-    if (!need_tokenizer(model, err) || !check_messages(messages, n, err)) return false;
+    if (!mf_api_need_tokenizer(model, err) || !check_messages(messages, n, err)) return false;
     if (!model->chat) return mf_fail(err, model->chat_error.code, "%s", model->chat_error.text);
     return render(model, messages, n, open_answer, ids, err);
 }
@@ -85,7 +99,7 @@ static bool check_id(const minfer_model *model, int32_t id, mf_error *err) {
 }
 
 static bool decode(const minfer_model *model, const int32_t *ids, size_t n, unsigned flags, mf_buf *text, mf_error *err) {
-    if (!need_tokenizer(model, err) || !check_flags(flags, MINFER_DECODE_SPECIAL | MINFER_DECODE_CONTINUED, err) ||
+    if (!mf_api_need_tokenizer(model, err) || !check_flags(flags, MINFER_DECODE_SPECIAL | MINFER_DECODE_CONTINUED, err) ||
         (n > 0 && !mf_api_need(ids, "the list of ids", err)))
         return false;
     mf_decoder d;
@@ -108,7 +122,7 @@ bool minfer_decode(const minfer_model *model, const int32_t *ids, size_t n_ids, 
 }
 
 static bool piece(const minfer_model *model, int32_t id, unsigned flags, mf_buf *text, mf_error *err) {
-    if (!need_tokenizer(model, err) || !check_flags(flags, MINFER_DECODE_SPECIAL, err) || !check_id(model, id, err))
+    if (!mf_api_need_tokenizer(model, err) || !check_flags(flags, MINFER_DECODE_SPECIAL, err) || !check_id(model, id, err))
         return false;
     mf_tokenizer_piece(model->tokenizer, id, flags & MINFER_DECODE_SPECIAL, text);
     return !text->failed || mf_fail_memory(err, text->len, "the text");

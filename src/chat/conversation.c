@@ -15,6 +15,7 @@ void mf_conversation_init(mf_conversation *c, const mf_conversation_params *para
 static void free_entry(mf_chat_entry *e) {
     free(e->role);
     free(e->content);
+    free(e->json);
     *e = (mf_chat_entry){0};
 }
 
@@ -46,18 +47,66 @@ static char *copy_utf8(mf_str text) {
 }
 
 static bool make_entry(mf_chat_entry *e, const char *role, mf_str content, mf_error *err) {
-    *e = (mf_chat_entry){mf_copy_text(role, strlen(role)), copy_utf8(content), false};
+    *e = (mf_chat_entry){mf_copy_text(role, strlen(role)), copy_utf8(content), false, NULL};
     if (e->role && e->content) return true;
     free_entry(e);
     return mf_fail_memory(err, content.len, "a message");
 }
 
-bool mf_conversation_add(mf_conversation *c, const char *role, mf_str content, mf_error *err) {
-    mf_chat_entry e;
-    if (!make_entry(&e, role, content, err)) return false;
+// Takes the entry over, also on failure.
+static bool push_entry(mf_conversation *c, mf_chat_entry e, mf_error *err) {
     if (mf_array_push(&c->entries, e)) return true;
     free_entry(&e);
-    return mf_fail_memory(err, content.len, "a message");
+    return mf_fail_memory(err, sizeof e, "a message");
+}
+
+bool mf_conversation_add(mf_conversation *c, const char *role, mf_str content, mf_error *err) {
+    mf_chat_entry e;
+    return make_entry(&e, role, content, err) && push_entry(c, e, err);
+}
+
+static const mf_json *text_in(const mf_json *message, const char *key) {
+    const mf_json *value = mf_json_get(message, key);
+    return value && value->kind == MF_JSON_STRING && !memchr(value->text.ptr, 0, value->text.len) ? value : NULL;
+}
+
+static bool entry_of_json(mf_chat_entry *e, const mf_json *message, mf_str source, mf_error *err) {
+    const mf_json *role = text_in(message, "role"), *content = text_in(message, "content"),
+                  *left = mf_json_get(message, "left");
+    if (message->kind != MF_JSON_OBJECT || !role || role->text.len == 0)
+        return mf_fail(err, MF_ERR_ARGUMENT, "a message is a JSON object with a role");
+    mf_buf name = {0};
+    mf_buf_str(&name, role->text);
+    bool ok = !name.failed || mf_fail_memory(err, role->text.len, "a message");
+    ok = ok && make_entry(e, name.data, content ? content->text : MF_STR(""), err);
+    free(name.data);
+    if (ok) e->left = left && left->kind == MF_JSON_BOOL && left->boolean;
+    if (!ok || (content && message->count == (left ? 3 : 2))) return ok;
+    while (source.len && strchr(" \t\r\n", source.ptr[source.len - 1])) source.len--;
+    e->json = mf_copy_text(source.ptr + message->offset, source.len - message->offset);
+    if (e->json) return true;
+    free_entry(e);
+    return mf_fail_memory(err, source.len, "a message");
+}
+
+bool mf_conversation_add_json(mf_conversation *c, mf_str message, mf_error *err) {
+    mf_arena arena = {0};
+    mf_chat_entry e;
+    const mf_json *root = mf_json_parse(&arena, message, err);
+    bool ok = root ? entry_of_json(&e, root, message, err) : mf_fail_prefix(err, "a message");
+    mf_arena_free(&arena);
+    return ok && push_entry(c, e, err);
+}
+
+bool mf_conversation_amend(mf_conversation *c, mf_str message, mf_error *err) {
+    size_t n = c->entries.len;
+    if (n == 0) return mf_fail(err, MF_ERR_ARGUMENT, "there is no message to amend");
+    if (!mf_conversation_add_json(c, message, err)) return false;
+    free_entry(&c->entries.data[n - 1]);
+    c->entries.data[n - 1] = c->entries.data[n];
+    c->entries.len = n;
+    c->changed = "a message was amended";
+    return true;
 }
 
 static bool is_role(const mf_chat_entry *e, const char *role) { return strcmp(e->role, role) == 0; }
@@ -85,10 +134,15 @@ bool mf_conversation_set_system(mf_conversation *c, mf_str text, mf_error *err) 
 bool mf_conversation_ask(mf_conversation *c, mf_str text, mf_error *err) {
     size_t before = c->entries.len;
     if (!mf_conversation_add(c, "user", text, err)) return false;
-    if (!mf_prompt_prepare(c, err)) {
-        drop_entries(c, before);
-        return false;
-    }
+    if (mf_conversation_begin(c, err)) return true;
+    drop_entries(c, before);
+    return false;
+}
+
+bool mf_conversation_begin(mf_conversation *c, mf_error *err) {
+    if (c->entries.len == 0 || is_role(&c->entries.data[c->entries.len - 1], "assistant"))
+        return mf_fail(err, MF_ERR_ARGUMENT, "there is no message to answer");
+    if (!mf_prompt_prepare(c, err)) return false;
     c->answer_start = mf_sequence_n_tokens(c->params.sequence);
     return true;
 }
@@ -115,8 +169,9 @@ static bool prepare_first(mf_conversation *c, size_t n, mf_error *err) {
 
 bool mf_conversation_regenerate(mf_conversation *c, mf_error *err) {
     mf_sequence *s = c->params.sequence;
-    size_t question = last_with_role(c, "user");
-    if (question == 0 || question == c->entries.len)
+    size_t question = c->entries.len; // what was answered, with all before it: also a tool's result
+    while (question > 0 && is_role(&c->entries.data[question - 1], "assistant")) question--;
+    if (question == c->entries.len || last_with_role(c, "user") == 0)
         return mf_fail(err, MF_ERR_ARGUMENT, "there is no answer to generate again");
     if (c->answer_start < 1 || c->answer_start > mf_sequence_n_tokens(s)) { // the history came from a file
         if (!prepare_first(c, question, err)) return false;
@@ -143,10 +198,9 @@ bool mf_conversation_undo(mf_conversation *c, mf_error *err) {
     return true;
 }
 
-bool mf_conversation_edit(mf_conversation *c, mf_str text, mf_error *err) {
-    size_t question = last_with_role(c, "user"), n = c->entries.len;
-    if (question == 0) return mf_fail(err, MF_ERR_ARGUMENT, "there is no question to edit");
-    if (!mf_conversation_add(c, "user", text, err)) return false;
+// Puts the last message, which was just added, in the place of the last question before it and of what followed that.
+static bool replace_question(mf_conversation *c, size_t question, mf_error *err) {
+    size_t n = c->entries.len - 1;
     mf_chat_entry *at = c->entries.data + question - 1, asked = c->entries.data[n];
     size_t behind = (n + 1 - question) * sizeof asked; // the old question and what followed it
     memmove(at + 1, at, behind);
@@ -164,6 +218,25 @@ bool mf_conversation_edit(mf_conversation *c, mf_str text, mf_error *err) {
     }
     drop_entries(c, ok ? question : n);
     return ok;
+}
+
+static size_t question_to_edit(const mf_conversation *c, mf_error *err) {
+    size_t question = last_with_role(c, "user");
+    if (question == 0) mf_fail(err, MF_ERR_ARGUMENT, "there is no question to edit");
+    return question;
+}
+
+bool mf_conversation_edit(mf_conversation *c, mf_str text, mf_error *err) {
+    size_t question = question_to_edit(c, err);
+    return question && mf_conversation_add(c, "user", text, err) && replace_question(c, question, err);
+}
+
+bool mf_conversation_edit_json(mf_conversation *c, mf_str message, mf_error *err) {
+    size_t question = question_to_edit(c, err);
+    if (!question || !mf_conversation_add_json(c, message, err)) return false;
+    if (is_role(&c->entries.data[c->entries.len - 1], "user")) return replace_question(c, question, err);
+    drop_entries(c, c->entries.len - 1);
+    return mf_fail(err, MF_ERR_ARGUMENT, "a question is a message of the role user");
 }
 
 const char *mf_conversation_last_question(const mf_conversation *c) {

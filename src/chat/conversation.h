@@ -13,6 +13,7 @@
 typedef struct mf_chat_entry {
     char *role, *content; // owned
     bool left;            // it left a full context: part of the history, not of the prompt
+    char *json;           // owned; the whole message, where it has other members than these; else NULL
 } mf_chat_entry;
 
 // Renders and encodes messages; with open_answer the opening of the assistant's turn stands behind them. Appends to *ids.
@@ -56,6 +57,13 @@ void mf_conversation_free(mf_conversation *c); // not the sequence
 // Adds a message without evaluating anything (a history that is loaded). False: memory.
 bool mf_conversation_add(mf_conversation *c, const char *role, mf_str content, mf_error *err);
 
+// The same with a message as a JSON object of a role and what the template makes of the rest (tool_calls, …); with "left": true it
+// is one that left a full context. MF_ERR_FORMAT: no JSON; MF_ERR_ARGUMENT: no object, or one without a role.
+bool mf_conversation_add_json(mf_conversation *c, mf_str message, mf_error *err);
+
+// Puts such a message in the place of the last one. MF_ERR_ARGUMENT: there is none.
+bool mf_conversation_amend(mf_conversation *c, mf_str message, mf_error *err);
+
 // Replaces the system message; an empty text removes it. It counts from the next turn on.
 bool mf_conversation_set_system(mf_conversation *c, mf_str text, mf_error *err);
 const char *mf_conversation_system(const mf_conversation *c); // NULL: none
@@ -63,6 +71,9 @@ const char *mf_conversation_system(const mf_conversation *c); // NULL: none
 // Begins a turn: adds the user's message and puts into the sequence what it lacks, so that the engine's steps give the answer. On
 // failure the conversation is as it was. MF_ERR_LIMIT: the message does not fit even when all older turns leave.
 bool mf_conversation_ask(mf_conversation *c, mf_str text, mf_error *err);
+
+// The same for the messages that are there: prepares the answer to the last one. MF_ERR_ARGUMENT: there is none, or it is an answer.
+bool mf_conversation_begin(mf_conversation *c, mf_error *err);
 
 // Ends a turn: the answer's text, as far as it came.
 bool mf_conversation_answered(mf_conversation *c, mf_str text, mf_error *err);
@@ -76,6 +87,7 @@ bool mf_conversation_undo(mf_conversation *c, mf_error *err);
 // Begins the last turn again with another question, which takes the place of the old one and its answer; on failure these stay.
 // MF_ERR_ARGUMENT: there is no question.
 bool mf_conversation_edit(mf_conversation *c, mf_str text, mf_error *err);
+bool mf_conversation_edit_json(mf_conversation *c, mf_str message, mf_error *err);
 
 // The last question; NULL: none.
 const char *mf_conversation_last_question(const mf_conversation *c);

@@ -28,7 +28,8 @@ static bool render(const mf_conversation *c, const bool *leave, prompt *p, mf_er
     size_t n = 0;
     for (size_t i = 0; i < c->entries.len; i++) {
         const mf_chat_entry *e = &c->entries.data[i];
-        if (!e->left && !(leave && leave[i])) turns[n++] = (mf_chat_message){mf_str_of(e->role), mf_str_of(e->content)};
+        if (!e->left && !(leave && leave[i]))
+            turns[n++] = (mf_chat_message){mf_str_of(e->role), mf_str_of(e->content), mf_str_of(e->json ? e->json : "")};
     }
     bool ok =
         c->params.render(c->params.render_arg, turns, n, true, &p->ids, err) &&

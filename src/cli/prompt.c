@@ -73,8 +73,8 @@ static bool render(const mf_loaded *l, const mf_options *o, mf_str text, mf_toke
     mf_prompt_source source = {l, o, mf_prompt_template(l, o, false, err), false};
     mf_chat_message messages[2];
     size_t n = 0;
-    if (o->system) messages[n++] = (mf_chat_message){MF_STR("system"), mf_str_of(o->system)};
-    messages[n++] = (mf_chat_message){MF_STR("user"), text};
+    if (o->system) messages[n++] = (mf_chat_message){.role = MF_STR("system"), .content = mf_str_of(o->system)};
+    messages[n++] = (mf_chat_message){.role = MF_STR("user"), .content = text};
     bool ok = source.template && mf_prompt_messages(&source, messages, n, true, ids, err);
     mf_chat_template_free(source.template);
     return ok;

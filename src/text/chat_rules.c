@@ -104,7 +104,7 @@ mf_json *mf_chat_rules_merge(mf_arena *arena, const mf_json *messages) {
     size_t len = text.len;
     free(text.data);
     mf_json *copy = kept ? empty_copy(arena, messages) : NULL, *last = NULL;
-    const mf_chat_message first = {system_role, {kept, len}};
+    const mf_chat_message first = {.role = system_role, .content = {kept, len}};
     mf_json *list = copy ? mf_chat_messages(arena, &first, 1, NULL) : NULL;
     if (!list || !add_member(copy, &last, list->child)) return NULL;
     for (const mf_json *m = messages->child; m; m = m->next)
@@ -120,20 +120,24 @@ static mf_json *text_member(mf_arena *arena, const char *key, mf_str text) {
     return node;
 }
 
+static mf_json *message_of(mf_arena *arena, const mf_chat_message *m, mf_error *err) {
+    static const mf_json object = {.kind = MF_JSON_OBJECT};
+    if (m->json.len) return mf_json_parse(arena, m->json, err);
+    mf_json *message = empty_copy(arena, &object), *member = NULL;
+    if (message && add_member(message, &member, text_member(arena, "role", m->role)) &&
+        add_member(message, &member, text_member(arena, "content", m->content)))
+        return message;
+    return mf_fail_memory(err, 3 * sizeof(mf_json), "the conversation"), NULL;
+}
+
 mf_json *mf_chat_messages(mf_arena *arena, const mf_chat_message *messages, size_t n, mf_error *err) {
-    static const mf_json array = {.kind = MF_JSON_ARRAY}, object = {.kind = MF_JSON_OBJECT};
+    static const mf_json array = {.kind = MF_JSON_ARRAY};
     mf_json *list = empty_copy(arena, &array), *last = NULL;
-    for (size_t i = 0; list && i < n; i++) {
-        if (messages[i].role.len == 0) {
-            mf_fail(err, MF_ERR_ARGUMENT, "message %zu has no role", i + 1);
-            return NULL;
-        }
-        mf_json *message = empty_copy(arena, &object), *member = NULL;
-        if (!message || !add_member(message, &member, text_member(arena, "role", messages[i].role)) ||
-            !add_member(message, &member, text_member(arena, "content", messages[i].content)) ||
-            !add_member(list, &last, message))
-            list = NULL;
+    if (!list) return mf_fail_memory(err, sizeof *list, "the conversation"), NULL;
+    for (size_t i = 0; i < n; i++) {
+        if (!messages[i].json.len && messages[i].role.len == 0)
+            return mf_fail(err, MF_ERR_ARGUMENT, "message %zu has no role", i + 1), NULL;
+        if (!add_member(list, &last, message_of(arena, &messages[i], err))) return NULL;
     }
-    if (!list) mf_fail_memory(err, n * 3 * sizeof(mf_json), "the conversation");
     return list;
 }

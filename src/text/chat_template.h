@@ -28,12 +28,13 @@ mf_chat_template *mf_chat_template_choose(const mf_gguf *file, const char *given
 void mf_chat_template_free(mf_chat_template *t); // NULL is fine
 mf_str mf_chat_template_source(const mf_chat_template *t);
 
-// A message of a role and a text.
+// A message of a role and a text, or, where json is not empty, of all the members of that JSON object.
 typedef struct mf_chat_message {
-    mf_str role, content;
+    mf_str role, content, json;
 } mf_chat_message;
 
-// Such messages as the JSON that rendering takes, in the arena (the texts are borrowed). NULL with err: an empty role, no memory.
+// Such messages as the JSON that rendering takes, in the arena (the texts are borrowed). NULL with err: an empty role, what is no JSON, no
+// memory.
 mf_json *mf_chat_messages(mf_arena *arena, const mf_chat_message *messages, size_t n, mf_error *err);
 
 typedef struct mf_chat_request {

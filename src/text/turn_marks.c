@@ -82,10 +82,10 @@ static bool collect(const mf_tokenizer *t, const mf_chat_prompt *p, mf_token_arr
 // Renders some turns whose texts are no tokens of interest.
 static bool render_turns(const mf_tokenizer *t, const mf_chat_template *template, bool system, mf_chat_prompt *out,
                          mf_error *err) {
-    static const mf_chat_message turns[] = {{MF_STR("system"), MF_STR("a")},
-                                            {MF_STR("user"), MF_STR("b")},
-                                            {MF_STR("assistant"), MF_STR("c")},
-                                            {MF_STR("user"), MF_STR("d")}};
+    static const mf_chat_message turns[] = {{.role = MF_STR("system"), .content = MF_STR("a")},
+                                            {.role = MF_STR("user"), .content = MF_STR("b")},
+                                            {.role = MF_STR("assistant"), .content = MF_STR("c")},
+                                            {.role = MF_STR("user"), .content = MF_STR("d")}};
     mf_arena arena = {0};
     mf_chat_request request = {.tokenizer = t, .rules = true};
     request.messages = mf_chat_messages(&arena, turns + !system, 4 - !system, err);

@@ -1,4 +1,5 @@
 """The installed library: what is installed, what it exports, and programs built against it by find_package, pkg-config and C++."""
+import json
 import os
 import re
 import shutil
@@ -103,6 +104,12 @@ def by_find_package():
         assert many == answer(os.path.join(build, "many"), MODEL, "The kettle sang")
         for number in b"1234":
             assert re.search(rb"^%c: \d+ tokens$" % number, many, re.M), many
+        p = subprocess.run([os.path.join(build, "chat"), MODEL], input=f'{QUESTION}\nAnd "then"?\n'.encode(), stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, timeout=600)
+        assert p.returncode == 0 and p.stdout.startswith(said), p
+        history = json.loads(p.stderr.splitlines()[-1])
+        assert [m["role"] for m in history] == ["user", "assistant"] * 2, history
+        assert [m["content"] for m in history[::2]] == [QUESTION, 'And "then"?'], history
 
 
 def the_tour():

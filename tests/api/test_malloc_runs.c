@@ -98,6 +98,75 @@ static void test_a_run_says_the_same_or_fails(void **state) {
     exhaust("a run", run_again, 300);
 }
 
+// ---- A conversation whose oldest turns leave a full context: their cells are moved, or there is an error
+
+static minfer_model *talk_model;
+static minfer_engine *talk_engine;
+
+static minfer_conversation *talk(minfer_error *why) {
+    minfer_conversation_options o;
+    minfer_conversation_options_init(&o, sizeof o);
+    minfer_sampling sampling;
+    minfer_sampling_init(&sampling, sizeof sampling);
+    const minfer_logit_bias parrot = {'a' - '!', 100}; // says "aaaa", so that the text comes back as the same tokens
+    sampling.temp = 0, sampling.logit_bias = &parrot, sampling.n_logit_bias = 1;
+    static const char *const stops[] = {"never said"};
+    o.sampling = &sampling, o.stop_texts = stops, o.n_stop_texts = 1, o.max_tokens = 4;
+    o.tools = "[{\"name\": \"look\"}]", o.variables = "{\"a\": 1}";
+    return minfer_conversation_new(talk_engine, &o, why);
+}
+
+static bool tell(minfer_conversation *c, int i, minfer_error *why) {
+    char message[160];
+    int n = snprintf(message, sizeof message, "{\"role\":\"user\",\"content\":\"%d: the rain drew lines.\",\"n\":1}", i);
+    return minfer_conversation_add(c, message, (size_t)n, why) && minfer_conversation_answer(c, why);
+}
+
+static bool fill_context(minfer_error *why) {
+    said s = {.len = 0};
+    static said want;
+    char messages[4096];
+    minfer_turn_cost cost;
+    size_t n = 0;
+    minfer_conversation *c = talk(why);
+    for (int i = 0; i < 6; i++) assert_true(tell(c, i, why) && answer(talk_engine, &s, why));
+    arm();
+    bool ok = tell(c, 6, why) && answer(talk_engine, &s, why) &&
+              minfer_conversation_messages(c, messages, sizeof messages, &n, why);
+    disarm();
+    if (ok) {
+        minfer_conversation_get_cost(c, &cost, sizeof cost);
+        assert_true(cost.n_shifted > 0);
+        add(&s, messages, n);
+        if (!want.len) want = s;
+        assert_int_equal(s.len, want.len);
+        assert_memory_equal(s.text, want.text, s.len);
+    }
+    minfer_conversation_free(c);
+    return ok;
+}
+
+static bool new_conversation(minfer_error *why) {
+    arm();
+    minfer_conversation *c = talk(why);
+    disarm();
+    minfer_conversation_free(c);
+    return c != NULL;
+}
+
+static void test_a_full_context_moves_or_fails(void **state) {
+    (void)state;
+    talk_model = fixture_model(TINY("llama-f32"));
+    talk_engine = fixture_engine(talk_model, 1, 256);
+    minfer_error why;
+    next_k = 1000000;
+    assert_true(fill_context(&why)); // with all its memory
+    exhaust("a conversation", new_conversation, 20);
+    exhaust("a full context", fill_context, 50);
+    minfer_engine_free(talk_engine);
+    minfer_model_close(talk_model);
+}
+
 // ---- A vocabulary in which a whole word is not what its merges make
 
 static mf_tokenizer *words;
@@ -141,6 +210,7 @@ static void test_a_whole_word_stays_whole_or_fails(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_run_says_the_same_or_fails),
+        cmocka_unit_test(test_a_full_context_moves_or_fails),
         cmocka_unit_test(test_a_whole_word_stays_whole_or_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
