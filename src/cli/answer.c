@@ -127,6 +127,7 @@ static void loop(run *r) {
     uint64_t end = mf_clock_ns();
     a->prompt_seconds = mf_clock_seconds(start, first ? first : end);
     a->decode_seconds = first ? mf_clock_seconds(first, end) : 0;
+    a->kv = mf_engine_kv_stats(r->engine);
     a->n_dropped = mf_stream_finish(&a->stream);
     show(r);
     if (a->stream.held.failed || a->stream.out.failed || a->text.failed)

@@ -21,6 +21,7 @@ typedef struct mf_answer {
     int32_t n_top;                       // -1: none were asked for
     int32_t n_prompt, n_generated;       // n_generated counts the ending token
     double prompt_seconds, decode_seconds;
+    mf_kv_stats kv;     // of the engine's cache at the end
     const char *finish; // "stop", "length", "cancelled", "error"
     int n_dropped;      // bytes of an incomplete character at the end
     mf_error error;     // where finish is "error"

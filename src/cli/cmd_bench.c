@@ -34,21 +34,34 @@ static void name_model(job *j) {
              n >= 1e9 ? n / 1e9 : n / 1e6, n >= 1e9 ? "B" : "M", mf_info_main_type(j->loaded.file));
 }
 
+// The context: what the tests need, or --ctx, which is no less.
+static bool choose_ctx(job *j, const mf_bench_test *tests, size_t n, mf_error *err) {
+    const mf_options *o = j->o;
+    int32_t train = j->loaded.model->hparams.n_ctx_train;
+    int64_t need = 1, most = (int64_t)train * o->parallel;
+    for (size_t i = 0; i < n; i++) need = mf_bench_ctx(&tests[i]) > need ? mf_bench_ctx(&tests[i]) : need;
+    if (need > most)
+        return mf_fail(err, MF_ERR_LIMIT,
+                       "these tests need a context of %" PRId64 " tokens; the model's maximum is %d a sequence", need,
+                       train);
+    if (o->ctx == MF_CTX_AUTO && !mf_load_auto_ctx(&j->loaded, &j->params, err)) return false;
+    int64_t ctx = !o->ctx ? need : o->ctx == MF_CTX_AUTO ? j->params.n_ctx : o->ctx;
+    if (ctx < need || ctx > most)
+        return mf_fail(err, MF_ERR_LIMIT,
+                       "--ctx %" PRId64 ": these tests need %" PRId64 " tokens, and at most %" PRId64 " are possible", ctx,
+                       need, most);
+    j->params.n_ctx = (int32_t)ctx;
+    return true;
+}
+
 static bool load(job *j, const char *path, const mf_bench_test *tests, size_t n, mf_error *err) {
     mf_loaded *l = &j->loaded;
     if (!mf_engine_params_from(j->o, &j->params, err) || !mf_load_file(l, path, err) || !mf_load_devices(l, j->o, err) ||
         !mf_load_model(l, err))
         return false;
-    int64_t ctx = 1;
-    for (size_t i = 0; i < n; i++) ctx = mf_bench_ctx(&tests[i]) > ctx ? mf_bench_ctx(&tests[i]) : ctx;
-    if (ctx > (int64_t)l->model->hparams.n_ctx_train * j->o->parallel)
-        return mf_fail(err, MF_ERR_LIMIT,
-                       "these tests need a context of %" PRId64 " tokens; the model's maximum is %d a sequence", ctx,
-                       l->model->hparams.n_ctx_train);
-    j->params.n_ctx = (int32_t)ctx;
     j->params.max_seqs = j->o->parallel;
     j->params.prefix_cache = false; // every repetition reads its prompt
-    if (!mf_load_engine(l, &j->params, err)) return false;
+    if (!choose_ctx(j, tests, n, err) || !mf_load_engine(l, &j->params, err)) return false;
     mf_bench_costs_of(l->model, j->params.kv_type, &j->costs);
     name_model(j);
     time_t now = time(NULL);
@@ -223,7 +236,7 @@ static void print_csv(const job *j, mf_buf *out) {
 }
 
 static void print(const job *j, mf_buf *out) {
-    if (strcmp(j->o->output, "json") == 0)
+    if (j->o->json || strcmp(j->o->output, "json") == 0)
         print_json(j, out);
     else if (strcmp(j->o->output, "csv") == 0)
         print_csv(j, out);

@@ -8,8 +8,10 @@
 #include "base/json.h"
 #include "base/version.h"
 #include "cli/commands.h"
+#include "cli/line.h"
 #include "cli/load.h"
 #include "cli/machine.h"
+#include "cli/models.h"
 #include "cli/terminal.h"
 
 #define MAX_ROWS     16
@@ -38,6 +40,9 @@ typedef struct facts {
     bool threads_given;
     uint64_t memory, available;
     mf_device_limits limits;
+    mf_cached_models models;
+    mf_error models_refusal; // why the cache can't be read
+    mf_buf history;          // the file of what was typed in chats; empty: there is no home
 } facts;
 
 static void look_at_rows(facts *f, const mf_kernels *chosen) {
@@ -92,9 +97,28 @@ static bool look(facts *f, const mf_options *o, mf_error *err) {
     f->online = sysconf(_SC_NPROCESSORS_ONLN);
     f->memory = mf_machine_memory_total();
     f->available = mf_memory_available();
+    mf_models_scan(&f->models, &f->models_refusal);
+    mf_line_history_path(&f->history);
     bool ok = device->class->measure(device, &f->limits, err);
     mf_device_list_close(&list);
     return ok;
+}
+
+static void print_folders(const facts *f, mf_buf *out) {
+    mf_buf_text(out, "models       ");
+    mf_buf_shown(out, mf_str_of(*f->models.dir ? f->models.dir : "no folder: there is no home"), false);
+    if (f->models_refusal.code)
+        mf_buf_printf(out, ": %s\n", f->models_refusal.text);
+    else
+        mf_buf_printf(out, ": %zu\n", f->models.list.len);
+    for (size_t i = 0; i < f->models.list.len; i++) {
+        mf_buf_printf(out, "%-13s", "");
+        mf_buf_shown(out, mf_str_of(f->models.list.data[i].name), false);
+        mf_buf_char(out, '\n');
+    }
+    mf_buf_text(out, "history      ");
+    mf_buf_shown(out, mf_str_of(f->history.len ? f->history.data : "none: there is no home"), false);
+    mf_buf_char(out, '\n');
 }
 
 static void print_text(const facts *f, mf_buf *out) {
@@ -116,6 +140,20 @@ static void print_text(const facts *f, mf_buf *out) {
     mf_buf_printf(out, "memory       %s free of %s\n", mf_bytes_text(f->available, a), mf_bytes_text(f->memory, b));
     for (size_t i = 0; i < f->n_backends; i++)
         mf_buf_printf(out, "%-12s %-8s %s\n", i ? "" : "backends", f->backends[i].name, f->backends[i].text);
+    print_folders(f, out);
+}
+
+static void json_folders(const facts *f, mf_json_writer *w) {
+    mf_json_key(w, "models");
+    mf_json_begin(w, '{');
+    mf_json_add_text(w, "directory", f->models.dir);
+    mf_json_key(w, "names");
+    mf_json_begin(w, '[');
+    for (size_t i = 0; i < f->models.list.len; i++) mf_json_string(w, mf_str_of(f->models.list.data[i].name));
+    mf_json_end(w, ']');
+    if (f->models_refusal.code) mf_json_add_text(w, "refusal", f->models_refusal.text);
+    mf_json_end(w, '}');
+    mf_json_add_text(w, "history", f->history.len ? f->history.data : "");
 }
 
 static void json_verdict(mf_json_writer *w, const char *name, bool usable, const char *text) {
@@ -155,6 +193,7 @@ static void print_json(const facts *f, mf_buf *out) {
     for (size_t i = 0; i < f->n_backends; i++)
         json_verdict(&w, f->backends[i].name, f->backends[i].usable, f->backends[i].text);
     mf_json_end(&w, ']');
+    json_folders(f, &w);
     mf_json_end(&w, '}');
     mf_buf_char(out, '\n');
 }
@@ -170,5 +209,7 @@ int mf_command_doctor(mf_options *o) {
     int code = !ok ? mf_cli_fail(&err) : mf_output_buf(&out, &text) ? MF_EXIT_DONE : MF_EXIT_REFUSED;
     free(text.data);
     free(f.features.data);
+    free(f.history.data);
+    mf_models_free(&f.models);
     return code;
 }

@@ -34,11 +34,6 @@ static void add_up(facts *f) {
     }
 }
 
-// Outside the layers, or of the first layer: enough to see how the model is built.
-static bool is_key_tensor(const mf_gguf_tensor *t) {
-    return !mf_str_starts(t->name, MF_STR("blk.")) || mf_str_starts(t->name, MF_STR("blk.0."));
-}
-
 static bool make_plan(facts *f, const mf_options *o, mf_error *err) {
     mf_engine_params params;
     if (!mf_engine_params_from(o, &params, err) || !mf_load_model(&f->loaded, err)) return false;
@@ -61,17 +56,13 @@ static void add_name(mf_buf *out, mf_str name, size_t width) {
     while (!out->failed && out->len < start + width) mf_buf_char(out, ' ');
 }
 
-static void shape_text(const mf_gguf_tensor *t, mf_buf *out) {
-    for (uint32_t d = 0; d < t->n_dims; d++) mf_buf_printf(out, "%s%" PRIu64, d ? " x " : "", t->ne[d]);
-}
-
 static void text_tensors(const facts *f, bool all, mf_buf *out) {
     mf_buf_text(out, all ? "\ntensors\n" : "\nkey tensors\n");
     for (size_t i = 0; i < mf_gguf_n_tensors(f->loaded.file); i++) {
         const mf_gguf_tensor *t = mf_gguf_tensor_at(f->loaded.file, i);
-        if (!all && !is_key_tensor(t)) continue;
+        if (!all && !mf_info_is_key_tensor(t)) continue;
         mf_buf shape = {0};
-        shape_text(t, &shape);
+        mf_info_shape_text(t, &shape);
         mf_buf_text(out, "  ");
         add_name(out, t->name, 34);
         mf_buf_printf(out, " %-8s %s\n", mf_type_name(t->type), shape.data ? shape.data : "");

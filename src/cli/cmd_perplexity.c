@@ -166,6 +166,9 @@ static int run(job *j, mf_error *err) {
     mf_output out = {0};
     mf_str given = {0};
     if (!path) return MF_EXIT_USAGE;
+    if (j->o->kl_base && (j->o->prompt || j->o->prompt_file))
+        return mf_fail(err, MF_ERR_ARGUMENT, "--kl-base has its text in it; another by -p or -f would not be read"),
+               MF_EXIT_USAGE;
     int code = j->o->kl_base ? MF_EXIT_DONE : mf_input_text(j->o, "text", &storage, &given, err);
     if (code == MF_EXIT_DONE) {
         mf_interrupt_catch();

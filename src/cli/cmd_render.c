@@ -42,6 +42,21 @@ static bool load(job *j, bool tools, mf_error *err) {
     return j->template != NULL;
 }
 
+static bool print_json(job *j) {
+    const mf_buf *text = &j->prompt.output.text;
+    mf_buf printed = {0};
+    mf_json_writer w = {.out = &printed};
+    mf_json_begin(&w, '{');
+    mf_json_key(&w, "text");
+    mf_json_string(&w, (mf_str){text->data, text->len});
+    if (j->prompt.note) mf_json_add_text(&w, "note", j->prompt.note);
+    mf_json_end(&w, '}');
+    mf_buf_char(&printed, '\n');
+    bool ok = mf_output_buf(&j->out, &printed);
+    free(printed.data);
+    return ok;
+}
+
 static bool render(job *j, mf_error *err) {
     const mf_options *o = j->o;
     mf_chat_request request = {
@@ -52,8 +67,10 @@ static bool render(job *j, mf_error *err) {
     if (!load(j, request.tools != NULL, err)) return false;
     request.tokenizer = j->loaded.tokenizer;
     if (!mf_chat_template_render(j->template, &request, &j->prompt, err)) return false;
+    const mf_buf *text = &j->prompt.output.text;
+    if (o->json) return print_json(j);
     if (j->prompt.note) mf_log(MF_LOG_NOTICE, "%s", j->prompt.note);
-    return j->prompt.output.text.len == 0 || mf_output_buf(&j->out, &j->prompt.output.text);
+    return text->len == 0 || mf_output_buf(&j->out, text);
 }
 
 static int check_usage(const mf_options *o, mf_error *err) {

@@ -21,14 +21,16 @@ typedef struct job {
     mf_str text;
     mf_token_array prompt, eog;
     mf_sampling sampling;
+    int32_t n_ctx;
     mf_answer answer;
     mf_output out;
 } job;
 
 // The context, which without --ctx is large enough for the prompt and the answer.
-static bool choose_ctx(const job *j, mf_engine_params *params, mf_error *err) {
+static bool choose_ctx(job *j, mf_engine_params *params, mf_error *err) {
     int64_t prompt = (int64_t)j->prompt.len, answer = j->o->n_predict >= 0 ? j->o->n_predict : 512;
     if (!mf_load_ctx(&j->loaded, j->o, prompt + answer, params, err)) return false;
+    j->n_ctx = params->n_ctx;
     return prompt <= params->n_ctx ||
            mf_fail(err, MF_ERR_LIMIT, "the prompt has %" PRId64 " tokens and the context %d%s", prompt, params->n_ctx,
                    params->n_ctx == j->loaded.model->hparams.n_ctx_train ? ", the model's maximum"
@@ -155,6 +157,13 @@ static void log_speed(const mf_answer *a) {
                a->n_generated, a->n_generated == 1 ? "" : "s");
 }
 
+// The answer could not go on: what it ran into, and what would let it.
+static void note_full(const job *j) {
+    int32_t n_ctx = j->n_ctx, most = j->loaded.model->hparams.n_ctx_train;
+    mf_log(MF_LOG_NOTICE, "the answer is cut off: prompt and answer fill the context of %d tokens%s", n_ctx,
+           n_ctx < most ? "; --ctx makes it larger" : ", the model's maximum");
+}
+
 static int finish(job *j) {
     const mf_answer *a = &j->answer;
     bool open_line = a->text.len == 0 || a->text.data[a->text.len - 1] != '\n';
@@ -167,11 +176,11 @@ static int finish(job *j) {
     if (a->n_dropped)
         mf_log(MF_LOG_NOTICE, "the answer ended inside a character: %d byte%s left out", a->n_dropped,
                a->n_dropped == 1 ? " is" : "s are");
-    if (a->finish[0] == 'l' && j->o->n_predict != a->n_generated) mf_log(MF_LOG_NOTICE, "the context is full");
+    if (a->finish[0] == 'l' && j->o->n_predict != a->n_generated) note_full(j);
     mf_answer_note_cut(a);
     log_speed(a);
     mf_inside_timing(&j->loaded);
-    mf_log_kv(j->loaded.engine);
+    mf_log_kv(a->kv);
     if (a->finish[0] == 'e') return mf_cli_fail(&a->error);
     return a->finish[0] == 'c' ? MF_EXIT_INTERRUPTED : MF_EXIT_DONE;
 }
@@ -179,8 +188,13 @@ static int finish(job *j) {
 static int check_usage(const mf_options *o, mf_error *err) {
     int code = mf_cli_check_stops(o, err);
     if (code != MF_EXIT_DONE) return code;
-    if (o->system && o->raw)
-        return mf_fail(err, MF_ERR_ARGUMENT, "--system needs a chat template; with --raw the prompt is all there is"),
+    const char *flag = o->system            ? "--system"
+                       : o->chat_template   ? "--chat-template"
+                       : o->template_kwargs ? "--chat-template-kwargs"
+                                            : NULL;
+    if (flag && o->raw)
+        return mf_fail(err, MF_ERR_ARGUMENT, "%s needs a chat template's turns; with --raw the prompt is all there is",
+                       flag),
                MF_EXIT_USAGE;
     return MF_EXIT_DONE;
 }

@@ -129,7 +129,10 @@ int mf_command_tokenize(mf_options *o) {
     mf_loaded l = {0};
     mf_buf storage = {0};
     mf_str text;
-    int code = mf_cli_model(o, &err) ? mf_input_text(o, "text", &storage, &text, &err) : MF_EXIT_USAGE;
+    bool text_flag = o->no_special || o->plain;
+    if (o->ids && text_flag)
+        mf_fail(&err, MF_ERR_ARGUMENT, "--no-special and --plain are for a text; with --ids there is none");
+    int code = !err.code && mf_cli_model(o, &err) ? mf_input_text(o, "text", &storage, &text, &err) : MF_EXIT_USAGE;
     if (code == MF_EXIT_DONE) code = tokenize(o, &l, text, &err);
     if (code != MF_EXIT_DONE && err.code != MF_OK) mf_cli_fail(&err);
     free(storage.data);

@@ -55,10 +55,10 @@ static const mf_flag flags[] = {
     // Generation
     {"--predict -n --n-predict --max-tokens", "N", MF_FLAG_INT, RUN, MF_GROUP_GENERATION, AT(n_predict),
      RANGE(-1, INT32_MAX), .help = "tokens to generate at most; -1: until the model ends or the context is full"},
-    {"--ctx -c --ctx-size --n-ctx", "N|auto", MF_FLAG_INT, RUN | MF_CMD_INFO | PPL, MF_GROUP_GENERATION, AT(ctx),
+    {"--ctx -c --ctx-size --n-ctx", "N|auto", MF_FLAG_INT, RUN | MF_CMD_INFO | PPL | BENCH, MF_GROUP_GENERATION, AT(ctx),
      RANGE(1, INT32_MAX), .marks = MF_FLAG_NO_DEFAULT | MF_FLAG_AUTO,
      .help = "tokens of context, at most the model's maximum (default: 4096, or more where prompt and -n need it; "
-             "perplexity: 512; "
+             "perplexity: 512; bench: what the tests need; "
              "auto: as many as fit into free memory)"},
     {"--stop -r --reverse-prompt", "TEXT", MF_FLAG_LIST, RUN, MF_GROUP_GENERATION, AT(stop),
      .help = "ends the answer before this text, which may hold control tokens' text; may be repeated"},
@@ -146,6 +146,10 @@ static const mf_flag flags[] = {
     {"--dump-graph-json", "FILE", MF_FLAG_TEXT, MF_CMD_RUN, MF_GROUP_OUTPUT, AT(dump_json), .help = "the same in JSON"},
     {"--trace", "DIR", MF_FLAG_TEXT, RUN, MF_GROUP_OUTPUT, AT(trace),
      .help = "writes every node's shape and statistics there, a file for each step"},
+    {"--dump-values --dump-dir", "DIR", MF_FLAG_TEXT, RUN, MF_GROUP_OUTPUT, AT(dump_dir), .env = "MINFER_DUMP_DIR",
+     .help = "writes whole values there, a folder for each step, as NumPy reads them; nothing is fused then"},
+    {"--dump-names", "NAME,…", MF_FLAG_TEXT, RUN, MF_GROUP_OUTPUT, AT(dump_names),
+     .help = "only those of these names, such as attn_out (of every layer), blk.0.q_rope, logits (default: all)"},
     {"--op-timing", NULL, MF_FLAG_BOOL, RUN | BENCH, MF_GROUP_OUTPUT, AT(op_timing), .marks = MF_FLAG_PRESENT,
      .help = "measures each operation's time and prints the table at the end"},
 
@@ -163,7 +167,7 @@ static const mf_flag flags[] = {
     {"--warmup-ms", "N", MF_FLAG_INT, BENCH, MF_GROUP_BENCH, AT(warmup_ms), RANGE(0, 600000),
      .env = "MINFER_BENCH_WARMUP_MS", .help = "milliseconds of work before the clock starts"},
     {"--output -o", "FORMAT", MF_FLAG_TEXT, BENCH, MF_GROUP_BENCH, AT(output), .choices = "md|csv|json",
-     .help = "md, csv or json (default: md)"},
+     .source = MF_SOURCE_FORM, .help = "md, csv or json (default: md)"},
 
     // Perplexity
     {"--chunks", "N", MF_FLAG_INT, PPL, MF_GROUP_BENCH, AT(chunks), RANGE(-1, INT32_MAX),
@@ -174,11 +178,12 @@ static const mf_flag flags[] = {
      .help = "compares with log-probabilities that were saved there (the text is in it), by minfer or llama-perplexity"},
 
     // Output
-    {"--json", NULL, MF_FLAG_BOOL, MF_CMD_ALL & ~(MF_CMD_BENCH | MF_CMD_RM | MF_CMD_COMPLETION | MF_CMD_HELP | CHAT),
-     MF_GROUP_OUTPUT, AT(json), .source = MF_SOURCE_FORM, .help = "prints one JSON object instead of text"},
+    {"--json", NULL, MF_FLAG_BOOL, MF_CMD_ALL & ~(MF_CMD_RM | MF_CMD_COMPLETION | MF_CMD_HELP | CHAT), MF_GROUP_OUTPUT,
+     AT(json), .source = MF_SOURCE_FORM, .help = "prints one JSON object instead of text"},
     {"--logprobs --n-probs", "N", MF_FLAG_INT, MF_CMD_RUN, MF_GROUP_OUTPUT, AT(logprobs), RANGE(-1, MF_SAMPLER_LOGPROBS_MAX),
      .marks = MF_FLAG_NO_DEFAULT, .help = "log-probability of every token and of the N best (default: none)"},
-    {"--meta", NULL, MF_FLAG_BOOL, RUN, MF_GROUP_OUTPUT, AT(meta), .help = "prints the file's metadata first"},
+    {"--meta", NULL, MF_FLAG_BOOL, RUN, MF_GROUP_OUTPUT, AT(meta),
+     .help = "prints the file's metadata and its key tensors first"},
     {"--color", "auto|always|never", MF_FLAG_TEXT, RUN, MF_GROUP_OUTPUT, AT(color),
      .choices = "auto|always|never|on|off|1|0", .marks = MF_FLAG_OPTIONAL,
      .help = "dims what a model thinks (default: auto, on a terminal where NO_COLOR is not set)"},

@@ -154,11 +154,18 @@ static int add_bias(mf_options *o, const char *where, const char *value, mf_erro
     return MF_EXIT_DONE;
 }
 
+// Whether a flag's value is the name of something: an empty one names nothing.
+static bool is_name(const mf_flag *flag) {
+    return flag->argument && (strncmp(flag->argument, "FILE", 4) == 0 || strncmp(flag->argument, "DIR", 3) == 0 ||
+                              strncmp(flag->argument, "NAME", 4) == 0);
+}
+
 static int set_value(mf_options *o, const mf_flag *flag, const char *where, const char *value, mf_error *err) {
     void *field = (char *)o + flag->offset;
     int64_t whole = 0;
     double real;
     int code;
+    if (!*value && is_name(flag)) return refuse_value(where, mf_str_of(value), "a name", err);
     switch (flag->kind) {
     case MF_FLAG_BOOL: return set_bool(field, where, mf_str_of(value), err);
     case MF_FLAG_INT:

@@ -93,6 +93,26 @@ void mf_info_value_json(const mf_gguf_value *v, mf_json_writer *w) {
     mf_json_end(w, '}');
 }
 
+bool mf_info_is_key_tensor(const mf_gguf_tensor *t) {
+    return !mf_str_starts(t->name, MF_STR("blk.")) || mf_str_starts(t->name, MF_STR("blk.0."));
+}
+
+void mf_info_shape_text(const mf_gguf_tensor *t, mf_buf *out) {
+    for (uint32_t d = 0; d < t->n_dims; d++) mf_buf_printf(out, "%s%" PRIu64, d ? " x " : "", t->ne[d]);
+}
+
+static void log_tensors(const mf_gguf *file) {
+    for (size_t i = 0; i < mf_gguf_n_tensors(file); i++) {
+        const mf_gguf_tensor *t = mf_gguf_tensor_at(file, i);
+        mf_buf shape = {0};
+        if (!mf_info_is_key_tensor(t)) continue;
+        mf_info_shape_text(t, &shape);
+        mf_log(MF_LOG_NOTICE, "tensor %.*s: %s, %s", (int)t->name.len, t->name.ptr, mf_type_name(t->type),
+               shape.data ? shape.data : "");
+        free(shape.data);
+    }
+}
+
 void mf_info_log_metadata(const mf_gguf *file) {
     for (size_t i = 0; i < mf_gguf_n_values(file); i++) {
         const mf_gguf_value *v = mf_gguf_value_at(file, i);
@@ -101,6 +121,7 @@ void mf_info_log_metadata(const mf_gguf *file) {
         mf_log(MF_LOG_NOTICE, "%.*s = %s", (int)v->key.len, v->key.ptr, text.data ? text.data : "");
         free(text.data);
     }
+    log_tensors(file);
 }
 
 uint64_t mf_info_parameters(const mf_gguf *file) {

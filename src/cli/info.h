@@ -15,7 +15,13 @@ void mf_info_value_json(const mf_gguf_value *value, mf_json_writer *w);
 uint64_t mf_info_parameters(const mf_gguf *file);
 const char *mf_info_main_type(const mf_gguf *file);
 
-// All metadata in the log.
+// Outside the layers, or of the first layer: enough to see how the model is built.
+bool mf_info_is_key_tensor(const mf_gguf_tensor *tensor);
+
+// A tensor's shape, innermost first: "64 x 291".
+void mf_info_shape_text(const mf_gguf_tensor *tensor, mf_buf *out);
+
+// All metadata and the key tensors in the log.
 void mf_info_log_metadata(const mf_gguf *file);
 
 #endif

@@ -19,7 +19,7 @@ static const char no_pictures[] = "pictures and sound are not in this version";
 static const char packed[] = "weights are repacked at load and the mapped pages given back";
 
 static const mf_llama_flag flags[] = {
-    {"-ngl --gpu-layers --n-gpu-layers", 1, ACCEPTED, cpu_only},
+    {"-ngl --gpu-layers --n-gpu-layers --gpu", 1, ACCEPTED, cpu_only},
     {"-sm --split-mode -ts --tensor-split -mg --main-gpu -ot --override-tensor -ncmoe --n-cpu-moe -ncffn --n-cpu-ffn -fitt "
      "--fit-target -fitc --fit-ctx --rpc",
      1, ACCEPTED, cpu_only},

@@ -25,11 +25,16 @@ void mf_unload(mf_loaded *l) {
 
 // ---- The file
 
+// Puts the file's name before a sentence that does not have it.
+static bool name_file(const char *path, mf_error *err) {
+    return strstr(err->text, path) ? false : mf_fail_prefix(err, "%.200s", path);
+}
+
 bool mf_load_file(mf_loaded *l, const char *path, mf_error *err) {
     l->path = path;
     l->file = mf_gguf_open(path, err);
     if (l->file) return true;
-    return err->code == MF_ERR_IO ? false : mf_fail_prefix(err, "%.200s", path);
+    return name_file(path, err);
 }
 
 // ---- The devices
@@ -77,13 +82,13 @@ bool mf_load_devices(mf_loaded *l, const mf_options *o, mf_error *err) { return 
 
 bool mf_load_model(mf_loaded *l, mf_error *err) {
     l->model = mf_model_new(l->file, err);
-    return l->model || mf_fail_prefix(err, "%.200s", l->path);
+    return l->model || name_file(l->path, err);
 }
 
 bool mf_load_tokenizer(mf_loaded *l, const mf_options *o, mf_error *err) {
     mf_tokenizer_options options = {.pre = o->pre, .no_nfc = o->no_nfc};
     l->tokenizer = mf_tokenizer_new(l->file, &options, err);
-    if (!l->tokenizer) return mf_fail_prefix(err, "%.200s", l->path);
+    if (!l->tokenizer) return name_file(l->path, err);
     int32_t n = mf_tokenizer_n_vocab(l->tokenizer);
     if (l->model && n > l->model->hparams.n_vocab)
         return mf_fail(err, MF_ERR_FORMAT, "%.200s: the tokenizer has %d ids and the model only %d", l->path, n,
@@ -127,7 +132,11 @@ bool mf_engine_params_from(const mf_options *o, mf_engine_params *params, mf_err
     params->fuse = MF_FUSE_ALL & ~o->no_fuse;
     params->prefix_cache = !o->no_prefix_cache;
     params->kv_share = !o->no_kv_share;
-    params->trace_dir = o->trace && *o->trace ? o->trace : NULL;
+    params->trace_dir = o->trace;
+    params->dump_dir = o->dump_dir;
+    params->dump_names = o->dump_names;
+    if (o->dump_dir) params->fuse = 0; // a fused operation has no values inside
+    if (o->dump_names && !o->dump_dir) return mf_fail(err, MF_ERR_ARGUMENT, "--dump-names needs --dump-values DIR");
     params->op_timing = o->op_timing;
     return true;
 }
@@ -167,8 +176,7 @@ bool mf_load_ctx(const mf_loaded *l, const mf_options *o, int64_t n_tokens, mf_e
     return true;
 }
 
-void mf_log_kv(const mf_engine *engine) {
-    mf_kv_stats s = mf_engine_kv_stats(engine);
+void mf_log_kv(mf_kv_stats s) {
     char bytes[32];
     mf_log(MF_LOG_DEBUG,
            "KV cache: %d blocks of %d cells (%s), %d used, %d shared, %d cached; %" PRIu64 " copies on write, %" PRIu64

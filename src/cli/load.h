@@ -46,6 +46,6 @@ bool mf_load_ctx(const mf_loaded *l, const mf_options *o, int64_t n_tokens, mf_e
 // All that answers need but the engine, and the engine's parameters that flags set; logs the file's metadata where --meta asks for it.
 bool mf_load_for_answers(mf_loaded *l, const mf_options *o, const char *path, mf_engine_params *params, mf_error *err);
 
-void mf_log_kv(const mf_engine *engine); // the cache's statistics, for --verbose
+void mf_log_kv(mf_kv_stats stats); // the cache's statistics, for --verbose
 
 #endif

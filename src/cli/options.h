@@ -54,6 +54,7 @@ typedef struct mf_options {
     bool no_prefix_cache, no_kv_share;
     unsigned no_fuse;                         // MF_FUSE_*
     const char *dump_dot, *dump_json, *trace; // NULL: not asked for
+    const char *dump_dir, *dump_names;
     bool op_timing;
 
     bool json, verbose, help, help_markdown, help_man, version, yes, names;

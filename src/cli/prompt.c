@@ -9,7 +9,17 @@ static bool has_chatml(const mf_tokenizer *t) {
     return mf_tokenizer_find(t, MF_STR("<|im_start|>")) >= 0 && mf_tokenizer_find(t, MF_STR("<|im_end|>")) >= 0;
 }
 
+// The template's variables are those of every prompt: what is wrong with them is said before the first.
+static bool check_variables(const mf_options *o, mf_error *err) {
+    mf_arena arena = {0};
+    const mf_json *variables;
+    bool ok = mf_prompt_variables(o, &arena, &variables, err);
+    mf_arena_free(&arena);
+    return ok;
+}
+
 mf_chat_template *mf_prompt_template(const mf_loaded *l, const mf_options *o, bool tools, mf_error *err) {
+    if (!check_variables(o, err)) return NULL;
     if (o->chat_template) return mf_chat_template_choose(l->file, o->chat_template, err);
     bool own;
     mf_chat_template *t = mf_chat_template_of_file(l->file, NULL, tools, &own, err);

@@ -86,8 +86,9 @@ mf_engine *mf_engine_new(const mf_model *model, const mf_device_list *devices, c
               mf_fail_memory(err, (size_t)p.max_seqs * sizeof *e->events, "the engine");
     ok = ok && mf_batch_new(&e->batch, &p, err) && (e->kv = mf_kv_new(&kv, devices->device[devices->n - 1], err)) &&
          (e->exec = compile(model, devices, &p, err));
-    mf_graph_watch watch = {.trace_dir = p.trace_dir, .timing = p.op_timing};
-    ok = ok && ((!p.trace_dir && !p.op_timing) || mf_graph_exec_watch(e->exec, &watch, err));
+    mf_graph_watch watch = {
+        .trace_dir = p.trace_dir, .dump_dir = p.dump_dir, .dump_names = p.dump_names, .timing = p.op_timing};
+    ok = ok && ((!p.trace_dir && !p.dump_dir && !p.op_timing) || mf_graph_exec_watch(e->exec, &watch, err));
     if (ok) return e;
     mf_engine_free(e);
     return NULL;

@@ -13,16 +13,17 @@ typedef struct mf_engine mf_engine;
 typedef struct mf_sequence mf_sequence;
 
 typedef struct mf_engine_params {
-    int32_t n_ctx;         // KV cells in all, shared by the sequences; a sequence has at most the model's maximum
-    int32_t n_batch;       // rows of a step at most
-    int32_t max_seqs;      // sequences at once at most
-    int32_t max_outs;      // rows of a step whose logits are wanted at most; 0: max_seqs
-    mf_type kv_type;       // F16, F32 or Q8_0 (heads of a multiple of 32 channels)
-    unsigned fuse;         // MF_FUSE_*
-    bool prefix_cache;     // take what earlier prompts that begin alike have evaluated (same bytes, other speed)
-    bool kv_share;         // as blocks that both use; else as copies (same bytes)
-    const char *trace_dir; // NULL: off; else every node's values go there (docs/debugging.md)
-    bool op_timing;        // measure each operation's time
+    int32_t n_ctx;     // KV cells in all, shared by the sequences; a sequence has at most the model's maximum
+    int32_t n_batch;   // rows of a step at most
+    int32_t max_seqs;  // sequences at once at most
+    int32_t max_outs;  // rows of a step whose logits are wanted at most; 0: max_seqs
+    mf_type kv_type;   // F16, F32 or Q8_0 (heads of a multiple of 32 channels)
+    unsigned fuse;     // MF_FUSE_*
+    bool prefix_cache; // take what earlier prompts that begin alike have evaluated (same bytes, other speed)
+    bool kv_share;     // as blocks that both use; else as copies (same bytes)
+    const char *dump_dir, *dump_names; // NULL: off; else values of these names (NULL: all) go there whole, as .npy files
+    const char *trace_dir;             // NULL: off; else every node's values go there (docs/debugging.md)
+    bool op_timing;                    // measure each operation's time
 } mf_engine_params;
 
 // n_ctx 4096, n_batch 512, max_seqs 1, f16 cells, all fusions, the prefix cache and sharing on.

@@ -107,13 +107,17 @@ bool mf_graph_dot(const mf_graph *g, const mf_device_list *devices, mf_buf *out)
 bool mf_graph_json(const mf_graph *g, const mf_device_list *devices, const char *kind, mf_buf *out);
 
 typedef struct mf_graph_watch {
-    const char *trace_dir; // NULL: no trace
+    const char *trace_dir;  // NULL: no trace
+    const char *dump_dir;   // NULL: no values
+    const char *dump_names; // with commas between; NULL: all values
     bool timing;
 } mf_graph_watch;
 
 // From here on nodes run one by one and each is watched; same bytes, slower. A run that is not watched pays nothing. With a trace,
 // every run writes trace_dir/step-000001.jsonl and so on (the folder is made if it is missing): a line for the step, then one for each
-// node with its value's shape, min, max, mean, l2, count of values that are not finite, and first values. With timing, each node's time
+// node with its value's shape, min, max, mean, l2, count of values that are not finite, and first values. With dump_dir, every run
+// writes dump_dir/step-000001/NAME.npy for each value of those names ("attn_out" is that of every layer), as NumPy reads it: floats, a row of the
+// step behind another. With timing, each node's time
 // is added to its operation's. False with err: the folder can't be made or written, or memory is out.
 bool mf_graph_exec_watch(mf_graph_exec *exec, const mf_graph_watch *watch, mf_error *err);
 

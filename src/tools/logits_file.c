@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -109,6 +110,9 @@ static bool put(mf_logits_writer *w, const void *bytes, size_t size, mf_error *e
 
 bool mf_logits_create(mf_logits_writer *w, const char *path, mf_logits_header header, const int32_t *tokens, mf_error *err) {
     *w = (mf_logits_writer){.path = path, .header = header};
+    struct stat there;
+    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode)) // the new file would take its place
+        return mf_fail(err, MF_ERR_IO, "can't write '%.300s': it is there and no regular file", path);
     mf_buf name = {0};
     mf_buf_printf(&name, "%s.part", path);
     w->row = mf_alloc(1, row_bytes(header.n_vocab));

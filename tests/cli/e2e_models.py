@@ -94,6 +94,15 @@ def removal():
         assert b"remove " in p.stderr and len(os.listdir(FOLDER)) == left and p.returncode == (1 if left else 0), p
 
 
+def doctor_shows_them():
+    fill("one.gguf", "org/two.gguf")
+    state = {**ENV, "XDG_STATE_HOME": os.path.join(SCRATCH, "state")}
+    said = good("doctor", env=state).out.decode()
+    assert re.search(rf"^models +{re.escape(FOLDER)}: 2\n +one\n +org/two\nhistory +{re.escape(SCRATCH)}/state/minfer/history$", said, re.M), said
+    told = json.loads(good("doctor", "--json", env=state).out)
+    assert told["models"] == {"directory": FOLDER, "names": ["one", "org/two"]} and told["history"].endswith("/state/minfer/history")
+
+
 def removal_stays_inside():
     """Nothing behind a link is touched; a link itself lies in the cache."""
     outside = os.path.join(SCRATCH, "outside")
@@ -137,4 +146,4 @@ def names_are_shown():
     assert good("list", "--names", env=ENV).out.decode() == "modèle\norg/Other_1\nplain-7B\n"
 
 
-command.main([listing, names, no_model, removal, removal_stays_inside, names_are_shown])
+command.main([listing, names, no_model, removal, removal_stays_inside, names_are_shown, doctor_shows_them])

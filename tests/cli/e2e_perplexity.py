@@ -2,6 +2,7 @@
 import json
 import math
 import os
+import stat
 import struct
 
 import command
@@ -142,4 +143,14 @@ def refusals():
     assert not os.path.exists(folder + ".part")
 
 
-command.main([perplexity, divergence, hostile_bases, refusals])
+def no_regular_file():
+    """What is written takes no device's or folder's place."""
+    folder = os.path.join(SCRATCH, "folder")
+    os.mkfifo(folder + ".fifo")
+    os.makedirs(folder, exist_ok=True)
+    for path in (folder, folder + ".fifo"):
+        refused(1, "it is there and no regular file", "perplexity", tiny("qwen2-mix"), "-p", "x y z " * 40, "--ctx", "16", "--save-logits", path)
+    assert stat.S_ISFIFO(os.stat(folder + ".fifo").st_mode)
+
+
+command.main([perplexity, divergence, hostile_bases, refusals, no_regular_file])

@@ -38,7 +38,8 @@ def usage():
     refused(2, "are both given", MODEL, "-p", "b", "-f", "c")
     refused(2, "unexpected word", MODEL, "a", "b")
     refused(2, "--stop", MODEL, "a", "--stop", "")
-    refused(2, "--system needs a chat template", MODEL, "a", "--raw", "--system", "b")
+    for flag in ("--system", "--chat-template", "--chat-template-kwargs"):
+        refused(2, f"{flag} needs a chat template", MODEL, "a", "--raw", flag, "{}")
     for args in (["--help"], ["run", "--help"], ["bench", "-h"], ["--version"]):
         assert good(*args).err == ""
     assert good("--version").out.startswith(b"minfer 0.1.0 (arithmetic ")
@@ -138,7 +139,7 @@ def contexts():
     r = good(*AAAA, "-c", "32", "-n", "100", "--json")
     answer = json.loads(r.out)
     assert answer["finish_reason"] == "length" and answer["prompt_tokens"] + answer["completion_tokens"] == 33, answer
-    assert "the context is full" in r.err
+    assert "the answer is cut off: prompt and answer fill the context of 32 tokens; --ctx makes it larger" in r.err, r.err
     r = good(*AAAA, "-c", "5000", "-n", "1")
     assert "--ctx 5000 is more than the model's 1024, which is used" in r.err
     refused(1, "-c: 0 is below 1", *AAAA, "-c", "0")

@@ -74,6 +74,38 @@ def help_command():
     refused(2, "there is no command 'benhc'", "help", "benhc")
 
 
+def small():
+    """Flags and outputs that people expect."""
+    words = good(MODEL, "hi", "-n", "1")
+    r = good(MODEL, "hi", "-n", "1", "--gpu", "99")
+    assert r.out == words.out and "--gpu has no effect: " in r.err
+    bench = ["bench", MODEL, "-p", "0", "-n", "2", "-r", "1", "--warmup-ms", "0"]
+    assert json.loads(good(*bench, "--json").out)[0]["n_gen"] == 2 and json.loads(good(*bench, "--n-ctx", "64", "-o", "json").out)
+    refused(2, "--output and --json are both given", *bench, "-o", "csv", "--json")
+    refused(1, "--ctx 4: these tests need 18 tokens", *bench, "--n-ctx", "4")
+    said = good(MODEL, "hi", "-n", "1", "--meta").err
+    assert "tensor token_embd.weight: " in said and "tensor blk.0.attn_q.weight: " in said and "blk.1." not in said, said
+    messages = scratch("said.json", b'[{"role": "user", "content": "x\\u001b"}]')
+    text = good("render", MODEL, "--messages", messages).out.decode()
+    assert json.loads(good("render", MODEL, "--messages", messages, "--json").out) == {"text": text}
+    assert re.search(r"KV cache: \d+ blocks .*, [1-9]\d* used", good(MODEL, "hi", "-n", "1", "-v").err)
+    broken = scratch("broken.gguf", b"GGUF" + b"\0" * 60)
+    for args in ((broken, "hi"), ("info", broken), ("tokenize", broken, "x"), (os.path.join(SCRATCH, "missing.gguf"), "hi"), ("render", MODEL, "--messages", "nothing.json"),
+                 ("render", MODEL, "--messages", scratch("bad.json", b"{"))):
+        r = run(*args)
+        names = re.findall(r"[\w-]+\.(?:gguf|json)", r.err)
+        assert r.code == 1 and len(names) == len(set(names)) == 1, r.err
+
+
+def empty_names():
+    """An empty text names no file, folder or thing."""
+    for flag in ("--model", "--file", "--chat-template", "--trace", "--dump-graph", "--dump-values", "--cpu", "--backend", "--pre"):
+        refused(2, f"{flag}: '' is not a name", MODEL, flag, "")
+    refused(2, "--session: '' is not a name", "chat", MODEL, "--session", "")
+    for args in (("tokenize", MODEL, "1", "--ids", "--no-special"), ("perplexity", MODEL, "-p", "x", "--kl-base", "y")):
+        refused(2, "", *args)
+
+
 def variables():
     """Every long name of a flag has its variable; what begins like one and is none is named."""
     base = [MODEL, "hi", "-n", "1"]
@@ -214,4 +246,4 @@ def slow_reader():
     os.close(read)
 
 
-command.main([not_ours, conversation, first_question, help_command, variables, switches, fence, standard_input, line_ends, slow_reader])
+command.main([not_ours, conversation, first_question, help_command, small, empty_names, variables, switches, fence, standard_input, line_ends, slow_reader])
