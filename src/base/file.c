@@ -28,6 +28,20 @@ int mf_fd_open(const char *path, int flags, mode_t mode) {
     return above;
 }
 
+static int64_t nanoseconds(struct timespec t) { return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec; }
+
+static mf_file_stamp stamp_from(const struct stat *st) {
+    return (mf_file_stamp){(uint64_t)st->st_dev, (uint64_t)st->st_ino, (uint64_t)st->st_size, nanoseconds(st->st_mtim),
+                           nanoseconds(st->st_ctim)};
+}
+
+bool mf_file_stamp_of(const char *path, mf_file_stamp *out) {
+    struct stat st;
+    if (stat(path, &st) != 0) return false;
+    *out = stamp_from(&st);
+    return true;
+}
+
 static bool map_fd(mf_file_map *map, int fd, const char *path, mf_error *err) {
     struct stat st;
     if (fstat(fd, &st) != 0) return fail_errno(err, "open", path);
@@ -37,7 +51,7 @@ static bool map_fd(mf_file_map *map, int fd, const char *path, mf_error *err) {
     if (st.st_size == 0) return true;
     void *data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (data == MAP_FAILED) return fail_errno(err, "map", path);
-    *map = (mf_file_map){data, (size_t)st.st_size};
+    *map = (mf_file_map){data, (size_t)st.st_size, stamp_from(&st)};
     return true;
 }
 
@@ -123,6 +137,29 @@ bool mf_fd_write(int fd, const void *data, size_t size, int64_t at) {
         done += (size_t)n;
     }
     return true;
+}
+
+// An absolute $XDG_CACHE_HOME, as its specification asks.
+char *mf_cache_path(const char *name) {
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    mf_buf path = {0};
+    if (cache && cache[0] == '/')
+        mf_buf_printf(&path, "%s/minfer/%s", cache, name);
+    else if (home && *home)
+        mf_buf_printf(&path, "%s/.cache/minfer/%s", home, name);
+    if (!path.failed) return path.data;
+    free(path.data);
+    return NULL;
+}
+
+void mf_file_make_folders(const char *file) {
+    char *path = mf_copy_text(file, strlen(file));
+    for (char *slash = path ? strchr(path + 1, '/') : NULL; slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        mkdir(path, 0700);
+        *slash = '/';
+    }
+    free(path);
 }
 
 void mf_file_sync_folder(const char *path) {

@@ -7,9 +7,18 @@
 #include "base/error.h"
 #include "base/text.h"
 
+// What the operating system says of a file; another one where its bytes have changed. Times are nanoseconds since 1970.
+typedef struct mf_file_stamp {
+    uint64_t device, inode, size;
+    int64_t modified, changed; // its bytes; its bytes, mode, owner or links
+} mf_file_stamp;
+
+bool mf_file_stamp_of(const char *path, mf_file_stamp *out); // false: there is no such file
+
 typedef struct mf_file_map {
     const uint8_t *data;
     size_t size;
+    mf_file_stamp stamp; // when it was mapped
 } mf_file_map;
 
 // Maps a regular file read-only. An empty file gives size 0. Refused by path: missing, a directory, not readable.
@@ -41,6 +50,12 @@ int mf_fd_open(const char *path, int flags, mode_t mode);
 
 // Writes all of it, at an offset, or from where the descriptor stands (-1: pipes have no offset). False with errno.
 bool mf_fd_write(int fd, const void *data, size_t size, int64_t at);
+
+// The name of a file in ${XDG_CACHE_HOME:-~/.cache}/minfer (freed with free); NULL: there is no such folder for this process, or no memory.
+char *mf_cache_path(const char *name);
+
+// Makes the folders on the way to a file that are not there, for their owner alone.
+void mf_file_make_folders(const char *file);
 
 // Makes a rename in this file's folder durable. Some file systems can't sync a folder; the data is safe there all the same.
 void mf_file_sync_folder(const char *path);

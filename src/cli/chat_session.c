@@ -109,8 +109,8 @@ void mf_chat_session_close(mf_chat *c) {
 // ---- minfer session info
 
 static void print_text(const mf_session_info *i, mf_buf *out) {
-    mf_buf_printf(out, "model        %016" PRIx64 "%016" PRIx64 " (rope %016" PRIx64 ")\n", i->fingerprint[0],
-                  i->fingerprint[1], i->rope);
+    mf_buf_printf(out, "model        %016" PRIx64 "%016" PRIx64 " (rope %016" PRIx64 ")\n", i->fingerprint.word[0],
+                  i->fingerprint.word[1], i->rope);
     mf_buf_printf(out, "arithmetic   version %" PRIu32 "\n", i->arithmetic);
     mf_buf_printf(out, "cells        %s, %" PRIu32 " layers of %" PRIu32 " heads of %" PRIu32 " channels\n",
                   mf_type_name((mf_type)i->cell_type), i->n_layer, i->n_head_kv, i->head_dim);
@@ -129,7 +129,7 @@ static void json_hex(mf_json_writer *w, const char *key, const uint64_t *words, 
 static void print_json(const mf_session_info *i, mf_buf *out) {
     mf_json_writer w = {.out = out, .indent = 2};
     mf_json_begin(&w, '{');
-    json_hex(&w, "fingerprint", i->fingerprint, 2);
+    json_hex(&w, "fingerprint", i->fingerprint.word, 2);
     json_hex(&w, "rope", &i->rope, 1);
     mf_json_add_int(&w, "arithmetic", i->arithmetic);
     mf_json_add_text(&w, "cell_type", mf_type_name((mf_type)i->cell_type));

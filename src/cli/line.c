@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <wchar.h>
 
 #include "base/array.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "cli/terminal.h"
@@ -100,17 +100,6 @@ static bool open_editor(mf_line_reader *r) {
     return true;
 }
 
-// Makes the folders on the way to a file.
-static void make_folders(const char *file) {
-    char *path = mf_copy_text(file, strlen(file));
-    for (char *slash = path ? strchr(path + 1, '/') : NULL; slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        mkdir(path, 0700);
-        *slash = '/';
-    }
-    free(path);
-}
-
 mf_line_reader *mf_line_reader_new(const char *history_file, mf_error *err) {
     mf_line_reader *r = mf_alloc(1, sizeof *r);
     if (!r) return mf_fail_memory(err, sizeof *r, "the line reader"), NULL;
@@ -129,7 +118,7 @@ static void write_history(mf_line_reader *r) {
     mf_buf name = {0};
     mf_buf_printf(&name, "%s.%ld", r->history_file, (long)getpid());
     if (name.failed) return;
-    make_folders(r->history_file);
+    mf_file_make_folders(r->history_file);
     int fd = open(name.data, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     HistEvent event;
     bool ok = fd >= 0 && close(fd) == 0 && history(r->history, &event, H_SAVE, name.data) >= 0;

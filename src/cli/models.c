@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
@@ -26,11 +27,9 @@ static char *join(const char *dir, const char *name) {
     return NULL;
 }
 
-// An absolute $XDG_CACHE_HOME, as its specification asks, or ~/.cache.
 static char *cache_dir(void) {
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if (cache && cache[0] == '/') return join(cache, "minfer/models");
-    return home && *home ? join(home, ".cache/minfer/models") : mf_copy_text("", 0);
+    char *dir = mf_cache_path("models");
+    return dir ? dir : mf_copy_text("", 0);
 }
 
 // "-00001-of-00003" at the end of a name: its place, the part's number and how many there are. NULL: no part of a split file.

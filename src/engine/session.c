@@ -17,6 +17,7 @@ struct mf_session {
     mf_journal journal;
     void *state; // of the commit that was loaded
     size_t n_state;
+    mf_session_identity identity;
     uint8_t *block;   // one block's bytes
     mf_buf tail;      // of a commit: the sampler's bytes and the caller's
     mf_error refusal; // why the file that was loaded can't be written
@@ -52,7 +53,7 @@ mf_session *mf_session_new(mf_sequence *seq, const char *path, mf_error *err) {
     mf_session *s = make(seq, path, err);
     if (!s) return NULL;
     seq->saved_tokens = seq->saved_cells = 0;
-    if (mf_journal_open(&s->journal, path, true, err)) return s;
+    if (mf_journal_open(&s->journal, path, true, err) && mf_session_identity_of(seq->engine, &s->identity, err)) return s;
     mf_session_close(s);
     return NULL;
 }
@@ -77,7 +78,7 @@ static bool open_and_load(mf_session *s, bool recover, mf_error *err) {
         if (err) *err = s->refusal;
         return false;
     }
-    if (!mf_file_map_open(&map, s->path, err)) return false;
+    if (!mf_session_identity_of(s->seq->engine, &s->identity, err) || !mf_file_map_open(&map, s->path, err)) return false;
     bool ok = load(s, &map, recover, &info, err);
     mf_file_map_close(&map);
     if (ok && s->journal.open && !info.damaged) mf_journal_continue(&s->journal, info.committed, info.size);
@@ -145,10 +146,9 @@ static bool begin(mf_session *s, mf_error *err) {
     bool appends;
     if (!mf_session_writable(s, err) || !mf_journal_ready(&s->journal, &appends, err)) return false;
     if (appends && s->journal.end <= 2 * whole_size(s) + SLACK) return true;
-    mf_session_identity identity = mf_session_identity_of(s->seq->engine);
     s->seq->saved_tokens = s->seq->saved_cells = 0;
     return mf_journal_create(&s->journal, err) &&
-           mf_journal_append(&s->journal, MF_RECORD_IDENTITY, &identity, sizeof identity, NULL, 0, err);
+           mf_journal_append(&s->journal, MF_RECORD_IDENTITY, &s->identity, sizeof s->identity, NULL, 0, err);
 }
 
 static bool append_commit(mf_session *s, const void *state, size_t n, mf_error *err) {

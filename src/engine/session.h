@@ -9,8 +9,8 @@ typedef struct mf_session mf_session;
 
 // What is in a session's file.
 typedef struct mf_session_info {
-    uint64_t fingerprint[2]; // of the model (mf_model_fingerprint)
-    uint64_t rope;           // of its rope frequencies
+    mf_hash128 fingerprint; // of the model (mf_model_fingerprint)
+    uint64_t rope;          // of its rope frequencies
     uint32_t arithmetic;
     uint32_t cell_type; // an mf_type
     uint32_t n_layer, n_head_kv, head_dim, n_vocab;

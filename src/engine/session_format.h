@@ -6,7 +6,8 @@
 #include "engine/session.h"
 
 typedef struct mf_session_identity {
-    uint64_t fingerprint[2], rope;
+    mf_hash128 fingerprint;
+    uint64_t rope;
     uint32_t arithmetic, cell_type, n_layer, n_head_kv, head_dim, block, n_vocab, zero;
 } mf_session_identity;
 
@@ -17,7 +18,8 @@ typedef struct mf_session_commit_head { // the sampler's bytes follow, then the 
 
 _Static_assert(sizeof(mf_session_identity) == 56 && sizeof(mf_session_commit_head) == 40, "as the journal knows them");
 
-mf_session_identity mf_session_identity_of(const mf_engine *engine);
+// What sessions of this engine are for. The model is hashed once an engine. False with err: memory.
+bool mf_session_identity_of(mf_engine *engine, mf_session_identity *out, mf_error *err);
 
 // session_load.c: an image's last commit into a sequence; with `recover` of a damaged one the last commit before the damage.
 bool mf_session_load(mf_sequence *seq, const uint8_t *image, size_t size, bool recover, mf_session_info *out, mf_error *err);

@@ -10,11 +10,13 @@
 #include "engine/session_format.h"
 #include "engine/state.h"
 
-mf_session_identity mf_session_identity_of(const mf_engine *e) {
+bool mf_session_identity_of(mf_engine *e, mf_session_identity *out, mf_error *err) {
+    if (!e->fingerprinted && !mf_model_fingerprint(e->model, &e->fingerprint, err)) return false;
+    e->fingerprinted = true;
     const mf_kv_view *v = mf_kv_view_of(e->kv);
     const mf_rope_params *rope = mf_model_rope(e->model, e->seq_cells);
     uint64_t turns = mf_hash(rope->inv_freq, (size_t)rope->n_dims / 2 * sizeof *rope->inv_freq, rope->interleaved);
-    return (mf_session_identity){.fingerprint = {mf_model_fingerprint(e->model)},
+    *out = (mf_session_identity){.fingerprint = e->fingerprint,
                                  .rope = mf_hash(&rope->magnitude, sizeof rope->magnitude, turns),
                                  .arithmetic = MF_ARITHMETIC_VERSION,
                                  .cell_type = (uint32_t)v->type,
@@ -23,6 +25,7 @@ mf_session_identity mf_session_identity_of(const mf_engine *e) {
                                  .head_dim = (uint32_t)v->head_dim,
                                  .block = MF_KV_BLOCK,
                                  .n_vocab = (uint32_t)e->model->hparams.n_vocab};
+    return true;
 }
 
 // What an image holds.
@@ -104,7 +107,7 @@ static bool read_image(contents *c, const uint8_t *image, size_t size, mf_error 
 
 static void fill_info(const contents *c, size_t size, mf_session_info *out) {
     const mf_session_identity *i = &c->identity;
-    *out = (mf_session_info){.fingerprint = {i->fingerprint[0], i->fingerprint[1]},
+    *out = (mf_session_info){.fingerprint = i->fingerprint,
                              .rope = i->rope,
                              .arithmetic = i->arithmetic,
                              .cell_type = i->cell_type,
@@ -139,15 +142,16 @@ static bool same(const char *field, uint64_t got, uint64_t want, mf_error *err) 
            mf_fail(err, MF_ERR_ARGUMENT, "the session's %s is %" PRIu64 "; here it is %" PRIu64, field, got, want);
 }
 
-static bool same_fingerprint(const uint64_t got[2], const uint64_t want[2], mf_error *err) {
-    return (got[0] == want[0] && got[1] == want[1]) ||
+static bool same_fingerprint(mf_hash128 got, mf_hash128 want, mf_error *err) {
+    return (got.word[0] == want.word[0] && got.word[1] == want.word[1]) ||
            mf_fail(err, MF_ERR_ARGUMENT,
                    "the session's model fingerprint is %016" PRIx64 "%016" PRIx64 "; here it is %016" PRIx64 "%016" PRIx64,
-                   got[0], got[1], want[0], want[1]);
+                   got.word[0], got.word[1], want.word[0], want.word[1]);
 }
 
-static bool check_identity(const mf_session_identity *got, const mf_engine *e, mf_error *err) {
-    mf_session_identity want = mf_session_identity_of(e);
+static bool check_identity(const mf_session_identity *got, mf_engine *e, mf_error *err) {
+    mf_session_identity want;
+    if (!mf_session_identity_of(e, &want, err)) return false;
     if (got->cell_type != want.cell_type)
         return mf_fail(err, MF_ERR_ARGUMENT, "the session's cells are %s; here they are %s", mf_type_name(got->cell_type),
                        mf_type_name(want.cell_type));
@@ -160,7 +164,7 @@ static bool check_identity(const mf_session_identity *got, const mf_engine *e, m
 }
 
 static bool check_contents(const contents *c, const mf_sequence *s, bool recover, mf_error *err) {
-    const mf_engine *e = s->engine;
+    mf_engine *e = s->engine;
     if (s->tokens.len)
         return mf_fail(err, MF_ERR_ARGUMENT, "a session is loaded into a sequence of %zu tokens", s->tokens.len);
     if (!check_identity(&c->identity, e, err)) return false;

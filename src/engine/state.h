@@ -54,6 +54,8 @@ struct mf_engine {
     mf_batch batch;
     mf_event *events; // [max_seqs]
     size_t n_events;
+    mf_hash128 fingerprint; // of the model, where fingerprinted
+    bool fingerprinted;
     atomic_bool interrupt; // set by any thread, taken by a step
 };
 

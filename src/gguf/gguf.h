@@ -4,6 +4,7 @@
 #define MF_GGUF_GGUF_H
 
 #include "base/error.h"
+#include "base/hash128.h"
 #include "base/text.h"
 #include "quant/types.h"
 
@@ -57,6 +58,10 @@ uint32_t mf_gguf_version(const mf_gguf *file);
 size_t mf_gguf_file_size(const mf_gguf *file); // all parts together
 uint32_t mf_gguf_alignment(const mf_gguf *file);
 uint32_t mf_gguf_n_parts(const mf_gguf *file);
+
+// A number for the files as they were when they were opened, from what the operating system says of them. False where there is none: bytes
+// in memory, files that have changed since, and files that changed so lately that a further change might not show.
+bool mf_gguf_stamp(const mf_gguf *file, mf_hash128 *out);
 
 size_t mf_gguf_n_values(const mf_gguf *file);
 const mf_gguf_value *mf_gguf_value_at(const mf_gguf *file, size_t i);

@@ -1,6 +1,7 @@
 // Opening files and looking things up in them.
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "gguf/part.h"
 
@@ -95,6 +96,29 @@ uint32_t mf_gguf_version(const mf_gguf *file) { return file->parts.data[0].versi
 size_t mf_gguf_file_size(const mf_gguf *file) { return file->size; }
 uint32_t mf_gguf_alignment(const mf_gguf *file) { return file->parts.data[0].alignment; }
 uint32_t mf_gguf_n_parts(const mf_gguf *file) { return (uint32_t)file->parts.len; }
+
+// A second change within the clock's grain does not show; some file systems keep whole seconds only.
+#define SETTLED_NS INT64_C(2000000000)
+
+static bool unchanged(const mf_gguf_part *part) {
+    const mf_file_stamp *then = &part->map.stamp;
+    mf_file_stamp now;
+    int64_t latest = then->modified > then->changed ? then->modified : then->changed;
+    return part->mapped && mf_file_stamp_of(part->path, &now) && memcmp(&now, then, sizeof now) == 0 &&
+           mf_clock_since_1970() - latest > SETTLED_NS;
+}
+
+bool mf_gguf_stamp(const mf_gguf *file, mf_hash128 *out) {
+    mf_hash128 all[2] = {{{0}}};
+    for (size_t i = 0; i < file->parts.len; i++) {
+        const mf_gguf_part *part = &file->parts.data[i];
+        if (!unchanged(part)) return false;
+        all[1] = mf_hash128_of(&part->map.stamp, sizeof part->map.stamp, 0);
+        all[0] = mf_hash128_of(all, sizeof all, 0);
+    }
+    *out = all[0];
+    return true;
+}
 
 size_t mf_gguf_n_values(const mf_gguf *file) { return file->parts.data[0].values.len; }
 const mf_gguf_value *mf_gguf_value_at(const mf_gguf *file, size_t i) { return &file->parts.data[0].values.data[i]; }

@@ -62,21 +62,6 @@ uint64_t mf_model_n_params(const mf_model *m) {
     return n;
 }
 
-uint64_t mf_model_fingerprint(const mf_model *m) {
-    uint64_t hash = mf_hash(m->arch->name, strlen(m->arch->name), 0);
-    for (size_t i = 0; i < mf_gguf_n_values(m->file); i++) {
-        const mf_gguf_value *v = mf_gguf_value_at(m->file, i);
-        hash = mf_hash(v->key.ptr, v->key.len, hash);
-        hash = mf_hash(v->data, v->size, hash);
-    }
-    for (size_t i = 0; i < mf_gguf_n_tensors(m->file); i++) {
-        const mf_gguf_tensor *t = mf_gguf_tensor_at(m->file, i);
-        hash = mf_hash(t->name.ptr, t->name.len, hash ^ (uint64_t)t->type);
-        hash = mf_hash(t->data, t->size < 4096 ? t->size : 4096, hash);
-    }
-    return hash;
-}
-
 const mf_rope_params *mf_model_rope(const mf_model *m, int32_t n_ctx) {
     return m->rope_long.inv_freq && n_ctx > m->n_ctx_orig ? &m->rope_long : &m->rope;
 }

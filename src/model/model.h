@@ -62,8 +62,10 @@ const char *mf_model_arch(const mf_model *model);
 // Parameters in all (elements of all tensors).
 uint64_t mf_model_n_params(const mf_model *model);
 
-// A number that differs between models with different contents: a hash over metadata, tensor index and samples of the data.
-uint64_t mf_model_fingerprint(const mf_model *model);
+// A number that differs between models with different contents: a hash of the architecture, all metadata, and all bytes of all tensors. It
+// depends on nothing else. Large files are hashed once: their figure is kept in the user's cache folder (fingerprint.c). False with err:
+// memory, no threads.
+bool mf_model_fingerprint(const mf_model *model, mf_hash128 *out, mf_error *err);
 
 // The rope of sequences of at most n_ctx cells. Only longrope has two: which of them is a property of the context that was asked for,
 // never of how long a sequence has become, so that rows never change when later ones arrive.

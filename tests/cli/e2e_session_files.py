@@ -173,7 +173,18 @@ def damage_costs_what_stands_behind_it():
     assert want.out
 
 
+def a_model_that_differs_late_is_another():
+    path = path_of("tuned")
+    with open(MODEL, "rb") as f:
+        data = bytearray(f.read())
+    data[-16] ^= 1  # the last bit of some weight
+    tuned = scratch("tuned.gguf", bytes(data))
+    good(*CHAT, "--session", path, stdin=b"one")
+    r = good("chat", tuned, *CHAT[2:], "--session", path, stdin=b"two")
+    assert "read again: " in r.err and "the session's model fingerprint is " in r.err, r.err
+
+
 if __name__ == "__main__":
     command.main([two_begin_one_session, the_second_is_refused_before_the_first_turn, nothing_was_said, what_is_not_ours_stays,
                   what_can_not_be_kept_is_refused_at_once, what_others_do_to_the_files, what_a_killed_process_left_goes,
-                  damage_costs_what_stands_behind_it])
+                  damage_costs_what_stands_behind_it, a_model_that_differs_late_is_another])

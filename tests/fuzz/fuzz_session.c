@@ -42,7 +42,8 @@ static void seal(uint8_t *image, size_t size) {
         size_t first = kind < 5 ? first_piece[kind] : 0, padded = ((size_t)n + 7) / 8 * 8;
         if (n < first || padded > size - at - RECORD_HEAD) return;
         uint8_t *payload = image + at + RECORD_HEAD;
-        mf_session_identity identity = mf_session_identity_of(engine);
+        mf_session_identity identity;
+        if (!mf_session_identity_of(engine, &identity, NULL)) abort();
         if (kind == MF_RECORD_IDENTITY && payload[0] < 250) memcpy(payload, &identity, sizeof identity);
         memset(payload + n, 0, padded - (size_t)n);
         uint64_t hash = mf_hash(payload + first, (size_t)n - first, mf_hash(payload, first, at));
