@@ -34,7 +34,8 @@ static bool prefix_is_coming(const mf_sequence *s) {
     if (!looks_for_prefix(s) || end > rows_to_find(s)) return false;
     for (int32_t i = 0; i < e->n_sequences; i++) {
         const mf_sequence *t = e->sequences[i];
-        bool evaluates = t != s && t->active && (t->running || t->granted) && !t->table.shifted && t->n_evaluated < end;
+        bool evaluates = t != s && t->active && (t->running || t->granted) && !t->table.shifted && !t->table.loaded &&
+                         t->n_evaluated < end;
         if (evaluates && (int32_t)t->tokens.len >= end &&
             memcmp(t->tokens.data, s->tokens.data, (size_t)end * sizeof *s->tokens.data) == 0)
             return true;
