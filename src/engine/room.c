@@ -142,19 +142,21 @@ static bool enter(mf_engine *e, int32_t place, int32_t n_reserved, reach r) {
     return false;
 }
 
-// Grants room to active sequences, in order of arrival. True: someone goes on, or ended.
-static bool grant(mf_engine *e, reach of_moved) {
+// Grants room to active sequences, in order of arrival; with `moved_first` those with moved cells may ask anyone for theirs. True: someone
+// goes on, or ended.
+static bool grant(mf_engine *e, bool moved_first) {
     int32_t reserved = 0;
     bool any = false, blocked = false;
     for (int32_t i = 0; i < e->n_sequences; i++) e->sequences[i]->granted = false;
     for (int32_t i = 0; i < e->n_sequences; i++) {
         mf_sequence *s = e->sequences[i];
         mf_error err = {0};
-        if (!s->active || (blocked && !s->running)) continue;
+        bool urgent = moved_first && s->table.shifted;
+        if (!s->active || (blocked && !s->running && !urgent)) continue;
         if (!mf_room_find_prefix(s, &err)) {
             mf_sequence_end(s, -1, MF_FINISH_ERROR, &err);
             any = true;
-        } else if (enter(e, i, reserved, s->table.shifted ? of_moved : OF_THE_YOUNGER)) {
+        } else if (enter(e, i, reserved, urgent ? OF_ANYONE : OF_THE_YOUNGER)) {
             any = s->granted = true;
             reserved += blocks_needed(s);
         } else if (!could_fit(e, i, 0, OF_THE_IDLE_MOVED)) {
@@ -168,9 +170,9 @@ static bool grant(mf_engine *e, reach of_moved) {
 }
 
 void mf_room_grant(mf_engine *e) {
-    if (mf_engine_idle(e) || grant(e, OF_THE_YOUNGER)) return;
+    if (mf_engine_idle(e) || grant(e, false)) return;
     // Sequences with moved cells stand in each other's way, or in that of one before them, which gives its cells back then.
-    if (grant(e, OF_ANYONE)) return;
+    if (grant(e, true)) return;
     mf_sequence *last = NULL;
     for (int32_t i = 0; i < e->n_sequences; i++) {
         mf_sequence *s = e->sequences[i];

@@ -198,6 +198,8 @@ static bool restore(mf_sequence *s, const contents *c, mf_error *err) {
     int32_t n_cells = (int32_t)c->commit.n_cells;
     if (s->sampler && !restore_sampler(s->sampler, c, err)) return false;
     mf_kv_truncate(kv, &s->table, 0);
+    while (mf_kv_blocks_needed(kv, &s->table, 0, n_cells) > mf_kv_free_blocks(kv) && mf_room_widen(s))
+        ;
     if (!mf_kv_extend(kv, &s->table, n_cells, err)) {
         if (s->sampler) mf_sampler_reset(s->sampler);
         return false;

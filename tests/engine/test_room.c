@@ -288,6 +288,28 @@ static void moved_cells_in_each_others_way(void **state) {
     }
 }
 
+// A sequence with moved cells whose turn comes behind one that can't fit beside it: it goes on, since it can't give way.
+static void moved_cells_go_on_before_who_waits_for_them(void **state) {
+    (void)state;
+    mf_error err = {0};
+    request r[2];
+    mf_engine *e = engine(4);
+    open_request(e, &r[0], 20, -1), open_request(e, &r[1], 20, -1);
+    append(&r[0], 0, 0, 120);
+    drain(e, r, 2);
+    assert_true(mf_sequence_shift(r[0].seq, 10, 35, &err)); // 104 cells: two blocks
+    append(&r[1], 1, 1, 150), append(&r[0], 2, 0, 40);
+    while (r[0].finish == MF_FINISH_NONE) step(e, r, 2);
+    assert_int_equal(r[0].finish, MF_FINISH_LENGTH);
+    assert_int_equal(r[1].finish, MF_FINISH_NONE);
+    mf_sequence_free(r[0].seq);
+    r[0].seq = NULL;
+    drain(e, r, 2);
+    assert_int_equal(r[1].finish, MF_FINISH_LENGTH);
+    close_requests(r, 2);
+    mf_engine_free(e);
+}
+
 // ---- A prefix that arrives several times at once
 
 static void requests_that_arrive_together_share(void **state) {
@@ -395,6 +417,7 @@ int main(void) {
         cmocka_unit_test(who_gave_way_can_be_shifted),
         cmocka_unit_test(moved_cells_stay),
         cmocka_unit_test(moved_cells_in_each_others_way),
+        cmocka_unit_test(moved_cells_go_on_before_who_waits_for_them),
         cmocka_unit_test(requests_that_arrive_together_share),
         cmocka_unit_test(nobody_waits_for_one_that_stopped),
         cmocka_unit_test(everybody_moves),
