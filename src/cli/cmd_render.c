@@ -6,7 +6,7 @@
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/prompt.h"
-#include "cli/terminal.h"
+#include "cli/screen.h"
 
 enum {
     MOST_JSON = 64 << 20
@@ -70,7 +70,7 @@ static bool render(job *j, mf_error *err) {
     const mf_buf *text = &j->prompt.output.text;
     if (o->json) return print_json(j);
     if (j->prompt.note) mf_log(MF_LOG_NOTICE, "%s", j->prompt.note);
-    return text->len == 0 || mf_output_buf(&j->out, text);
+    return text->len == 0 || mf_screen_print(&j->out, text, o->raw_output);
 }
 
 static int check_usage(const mf_options *o, mf_error *err) {

@@ -6,7 +6,7 @@
 #include "cli/input.h"
 #include "cli/load.h"
 #include "cli/piece.h"
-#include "cli/terminal.h"
+#include "cli/screen.h"
 #include "text/chat_template.h"
 
 // Whole numbers with spaces, commas or line ends between; brackets around them are let through.
@@ -118,7 +118,7 @@ static int tokenize(const mf_options *o, mf_loaded *l, mf_str text, mf_error *er
     if (ok) ok = o->ids ? read_ids(l->tokenizer, text, &ids, err) : encode(o, l, text, &ids, err);
     if (ok && o->ids) print_text(l->tokenizer, &ids, o->json, &printed);
     if (ok && !o->ids) print_pieces(l->tokenizer, &ids, o->json, &printed);
-    if (ok) ok = mf_output_buf(&out, &printed);
+    if (ok) ok = mf_screen_print(&out, &printed, o->raw_output);
     free(ids.data);
     free(printed.data);
     return ok ? MF_EXIT_DONE : MF_EXIT_REFUSED;

@@ -100,6 +100,7 @@ static void bash_script(mf_buf *out) {
                      "      *:-*) COMPREPLY=($(compgen -W \"$flags\" -- \"$cur\")) ;;\n"
                      "      completion:*) COMPREPLY=($(compgen -W \"bash zsh fish\" -- \"$cur\")) ;;\n"
                      "      rm:*) _minfer_models ;;\n"
+                     "      help:*) COMPREPLY=($(compgen -W \"$names\" -- \"$cur\")) ;;\n"
                      "      *)\n"
                      "      _minfer_files\n      _minfer_models\n"
                      "      [ \"$COMP_CWORD\" = 1 ] && COMPREPLY+=($(compgen -W \"$names\" -- \"$cur\")) ;;\n"
@@ -163,6 +164,7 @@ static void zsh_script(mf_buf *out) {
         out,
         "  esac\n  # The names are given to compadd as they are: a list in the words of _arguments would be evaluated.\n"
         "  case $command in\n    completion) _arguments $flags '1:shell:(bash zsh fish)' ;;\n"
+        "    help) _arguments $flags \"1:command:($names)\" ;;\n"
         "    rm) _arguments $flags '1:model:_minfer_models' ;;\n"
         "    *) _arguments $flags '*:file:_files' ; compadd -a models ;;\n  esac\n}\n_minfer_models() { compadd -a models "
         "}\n_minfer \"$@\"\n");

@@ -1,5 +1,8 @@
 #include "cli/screen.h"
 
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "base/utf8.h"
 
 #define PICTURES    0x2400 // of the control characters from NUL on
@@ -48,4 +51,15 @@ void mf_screen_text(mf_screen *s, mf_str text, mf_buf *out) {
 void mf_screen_end(mf_screen *s, mf_buf *out) {
     if (s->n_held) add(out, s->held[0] == '\r' ? '\r' : NO_PICTURE);
     s->n_held = 0;
+}
+
+bool mf_screen_print(mf_output *out, const mf_buf *text, bool raw) {
+    if (raw || text->failed || !isatty(STDOUT_FILENO)) return mf_output_buf(out, text);
+    mf_screen screen = {0};
+    mf_buf shown = {0};
+    mf_screen_text(&screen, (mf_str){text->data, text->len}, &shown);
+    mf_screen_end(&screen, &shown);
+    bool ok = mf_output_buf(out, &shown);
+    free(shown.data);
+    return ok;
 }

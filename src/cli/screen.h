@@ -3,6 +3,7 @@
 #define MF_CLI_SCREEN_H
 
 #include "base/text.h"
+#include "cli/terminal.h"
 
 // Text as it comes, in pieces of any size. Zero-initialised is ready.
 typedef struct mf_screen {
@@ -16,5 +17,8 @@ void mf_screen_text(mf_screen *s, mf_str text, mf_buf *out);
 
 // Appends what was held back.
 void mf_screen_end(mf_screen *s, mf_buf *out);
+
+// Prints a whole text: on a terminal in that form, unless it is to be `raw`, and elsewhere as it is. False as mf_output_buf.
+bool mf_screen_print(mf_output *out, const mf_buf *text, bool raw);
 
 #endif

@@ -43,7 +43,7 @@ def bash():
     assert complete("bench", "x", "-o", "") == ["md", "csv", "json"] and complete("bench", "x", "--output", "c") == ["csv"]
     assert complete("x", "--cache-type", "q8") == ["q8_0"]
     assert "complete.bash" in complete("x", "-f", "") and complete("x", "--seed", "") == []
-    assert complete("completion", "z") == ["zsh"]
+    assert complete("completion", "z") == ["zsh"] and complete("help", "ben") == ["bench"]
     for name in COMMANDS:
         assert "--help" in complete(name, "--hel"), name
 

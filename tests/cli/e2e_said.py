@@ -106,6 +106,34 @@ def empty_names():
         refused(2, "", *args)
 
 
+def shown(*args):
+    """What a terminal gets."""
+    master, slave = pty.openpty()
+    p = subprocess.Popen([MINFER, *args], stdin=subprocess.DEVNULL, stdout=slave, stderr=subprocess.PIPE, env=environment({"TERM": "xterm"}))
+    os.close(slave)
+    seen = b""
+    try:
+        while piece := os.read(master, 4096):
+            seen += piece
+    except OSError:  # the other side is closed
+        pass
+    os.close(master)
+    assert p.wait(timeout=60) == 0, p.stderr.read()
+    p.stderr.close()
+    return seen
+
+
+def text_of_files_on_a_terminal():
+    """A template's text and a vocabulary's don't command a terminal, unless they are asked for raw."""
+    messages = scratch("red.json", b'[{"role": "user", "content": "x"}]')
+    render = ["render", "--messages", messages, "--template", "{{ '\x1b]0;t\x07\x1b[31m' }}red"]
+    assert b"\x1b" in good(*render).out and b"\x1b" in shown(*render, "--raw-output")
+    assert not re.search(rb"[\x00-\x08\x0e-\x1f]", shown(*render)) and b"red" in shown(*render)
+    ids = json.loads(good("tokenize", MODEL, "\x1b[31m", "--json").out)["ids"]
+    tokenize = ["tokenize", MODEL, "--ids", ",".join(map(str, ids))]
+    assert good(*tokenize).out == b"\x1b[31m" and b"\x1b" not in shown(*tokenize)
+
+
 def variables():
     """Every long name of a flag has its variable; what begins like one and is none is named."""
     base = [MODEL, "hi", "-n", "1"]
@@ -246,4 +274,4 @@ def slow_reader():
     os.close(read)
 
 
-command.main([not_ours, conversation, first_question, help_command, small, empty_names, variables, switches, fence, standard_input, line_ends, slow_reader])
+command.main([not_ours, conversation, first_question, help_command, small, empty_names, text_of_files_on_a_terminal, variables, switches, fence, standard_input, line_ends, slow_reader])
