@@ -232,16 +232,17 @@ void mf_chat_prompt_free(mf_chat_prompt *prompt) {
     *prompt = (mf_chat_prompt){0};
 }
 
-static bool may_need_guard(const mf_tokenizer *t, const mf_chat_prompt *prompt, const int32_t *ids, size_t n) {
-    for (size_t i = 0; i < n && prompt->source; i++)
-        if (mf_may_mark_turns(t, ids[i])) return true;
+// Whether one of the ids from `first` on may mark a turn.
+static bool may_need_guard(const mf_tokenizer *t, const mf_chat_prompt *prompt, const mf_token_array *ids, size_t first) {
+    for (size_t i = first; i < ids->len && prompt->source; i++)
+        if (mf_may_mark_turns(t, ids->data[i])) return true;
     return false;
 }
 
 static bool encode(const mf_tokenizer *t, const mf_chat_prompt *prompt, unsigned flags, mf_token_array *ids, mf_error *err) {
     size_t before = ids->len;
     if (!mf_tokenizer_encode_spans(t, prompt->spans.data, prompt->spans.len, flags, ids, err)) return false;
-    if (!may_need_guard(t, prompt, ids->data + before, ids->len - before)) return true;
+    if (!may_need_guard(t, prompt, ids, before)) return true;
     mf_token_array marks = {0};
     ids->len = before;
     bool ok = mf_turn_marks(t, prompt, &marks, err) &&
