@@ -105,7 +105,7 @@ static bool check_breakers(const mf_sampler_params *params, int32_t n_vocab, mf_
 void mf_sampler_params_fit(mf_sampler_params *params, int32_t n_ctx) {
     int32_t *const last[] = {&params->repeat_last_n, &params->dry_penalty_last_n};
     for (size_t i = 0; i < sizeof last / sizeof *last; i++)
-        if (*last[i] < 0) *last[i] = n_ctx < MF_SAMPLER_LAST_N_MAX ? n_ctx : MF_SAMPLER_LAST_N_MAX;
+        if (*last[i] == -1) *last[i] = n_ctx < MF_SAMPLER_LAST_N_MAX ? n_ctx : MF_SAMPLER_LAST_N_MAX;
 }
 
 static bool check_breaker_texts(const mf_sampler_params *params, int32_t n_vocab, mf_error *err) {
