@@ -55,8 +55,8 @@ static bool read_u63(const char *root, const char *path, uint64_t *out) {
     return take_u63(&p, out);
 }
 
-// Whether a list such as "0-3,8" holds the processor.
-static bool list_has(const char *list, int cpu) {
+// Whether one of n processors, which ascend, is in a list such as "0-3,8".
+static bool any_in_list(const int *cpus, int n, const char *list) {
     uint64_t first, last;
     while (take_u63(&list, &first)) {
         last = first;
@@ -64,7 +64,15 @@ static bool list_has(const char *list, int cpu) {
             list++;
             if (!take_u63(&list, &last)) return false;
         }
-        if ((uint64_t)cpu >= first && (uint64_t)cpu <= last) return true;
+        int low = 0, high = n; // the first one that is not below the range
+        while (low < high) {
+            const int middle = low + (high - low) / 2;
+            if ((uint64_t)cpus[middle] < first)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        if (low < n && (uint64_t)cpus[low] <= last) return true;
         if (*list == ',') list++;
     }
     return false;
@@ -81,7 +89,7 @@ static int keep_performance_cores(const char *root, int *cpus, int n) {
         char path[96];
         snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cpu_capacity", cpus[i]);
         if (intel) {
-            capacity[i] = list_has(core.text, cpus[i]);
+            capacity[i] = any_in_list(&cpus[i], 1, core.text);
         } else if (!read_u63(root, path, &capacity[i])) {
             capacity[i] = 0;
         }
@@ -101,9 +109,7 @@ static int count_cores(const char *root, const int *cpus, int n) {
         text_file siblings;
         char path[96];
         snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpus[i]);
-        bool known = read_text(&siblings, root, path), first = true;
-        for (int j = 0; known && first && j < i; j++) first = !list_has(siblings.text, cpus[j]);
-        cores += first;
+        cores += !read_text(&siblings, root, path) || !any_in_list(cpus, i, siblings.text);
     }
     return cores;
 }

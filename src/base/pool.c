@@ -13,7 +13,7 @@
 
 enum {
     LINE = 128,          // bytes that two processors must not both write: a cache line and the one fetched with it
-    MOST_THREADS = 1024, // over this a count is a mistake
+    MOST_THREADS = 8192, // processors that Linux can be built for: over this a count is a mistake
     // Pauses before a waiter sleeps (20 to 80 us): about what being woken up takes, so that a worker whose processor another
     // program has taken soon finds a free one.
     SPINS = 2000,

@@ -119,7 +119,7 @@ static const mf_flag flags[] = {
      .help = "added to a token's logit, -100 to 100; may be repeated"},
 
     // Machine
-    {"--threads -t", "N", MF_FLAG_INT, THREADED, MF_GROUP_MACHINE, AT(threads), RANGE(1, 256), .marks = MF_FLAG_NO_DEFAULT,
+    {"--threads -t", "N", MF_FLAG_INT, THREADED, MF_GROUP_MACHINE, AT(threads), RANGE(1, 8192), .marks = MF_FLAG_NO_DEFAULT,
      .help = "threads (default: the cores this process may use)"},
     {"--batch-size -b --batch", "N", MF_FLAG_INT, ENGINES, MF_GROUP_MACHINE, AT(batch), RANGE(1, 8192),
      .help = "tokens evaluated together at most"},

@@ -65,6 +65,21 @@ static void test_nothing_known(void **state) {
     assert_int_equal(mf_cpu_parallel_at(root, 0), 1);
 }
 
+// More processors than a cpu_set_t has bits, in a mask with a gap; siblings are told apart by whole numbers.
+static void test_thousands_of_processors(void **state) {
+    (void)state;
+    enum {
+        N = 3000
+    };
+    int cpus[N];
+    for (int i = 0; i < N; i++) cpus[i] = i < 1000 ? i : i + 5000;
+    assert_int_equal(mf_cpu_threads_at(root, cpus, N), N);
+    put_cpu(7999, "topology/thread_siblings_list", "799,7998-7999,9000\n");
+    put_cpu(7998, "topology/thread_siblings_list", "5999,7998-7999\n");
+    put_cpu(6000, "topology/thread_siblings_list", "1000-5999,6000\n");
+    assert_int_equal(mf_cpu_threads_at(root, cpus, N), N - 1);
+}
+
 static void test_smt_siblings_count_once(void **state) {
     (void)state;
     for (int i = 0; i < 8; i++) {
@@ -228,6 +243,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         IN_FRESH_ROOT(test_nothing_known),
         IN_FRESH_ROOT(test_smt_siblings_count_once),
+        IN_FRESH_ROOT(test_thousands_of_processors),
         IN_FRESH_ROOT(test_performance_cores_only),
         IN_FRESH_ROOT(test_capacities),
         IN_FRESH_ROOT(test_quota_v2),

@@ -212,9 +212,18 @@ static void test_refusals(void **state) {
     mf_error err;
     assert_null(mf_pool_new(0, &err));
     assert_int_equal(err.code, MF_ERR_ARGUMENT);
-    assert_string_equal(err.text, "0 threads: must be 1 to 1024");
+    assert_string_equal(err.text, "0 threads: must be 1 to 8192");
     assert_null(mf_pool_new(-3, &err));
-    assert_null(mf_pool_new(1025, NULL));
+    assert_null(mf_pool_new(8193, NULL));
+}
+
+// As many as large machines have: the system may have no room for them, but the number is right.
+static void test_many_threads(void **state) {
+    (void)state;
+    mf_error err = {0};
+    mf_pool *pool = mf_pool_new(1100, &err);
+    if (!pool) assert_int_not_equal(err.code, MF_ERR_ARGUMENT);
+    mf_pool_free(pool);
 }
 
 int main(void) {
@@ -230,6 +239,7 @@ int main(void) {
         cmocka_unit_test(test_float_state),
 #endif
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_many_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

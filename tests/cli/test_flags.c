@@ -121,8 +121,8 @@ static void whole_numbers(void **state) {
     bad("run", "m -n", MF_EXIT_USAGE, "the flag -n needs a value (N)");
     bad("run", "m -n -2", MF_EXIT_REFUSED, "-n: -2 is below -1");
     bad("run", "m -n 99999999999999999999", MF_EXIT_REFUSED, "99999999999999999999 is not between");
-    bad("run", "m -t 0", MF_EXIT_REFUSED, "-t: 0 is not between 1 and 256");
-    bad("run", "m -t 257", MF_EXIT_REFUSED, "257 is not between 1 and 256");
+    bad("run", "m -t 0", MF_EXIT_REFUSED, "-t: 0 is not between 1 and 8192");
+    bad("run", "m -t 8193", MF_EXIT_REFUSED, "8193 is not between 1 and 8192");
     bad("run", "m --batch-size 8193", MF_EXIT_REFUSED, "8193 is not between 1 and 8192");
     bad("run", "m -c 0", MF_EXIT_REFUSED, "-c: 0 is below 1");
     bad("run", "m --seed -2", MF_EXIT_REFUSED, "--seed: -2 is below -1");

@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "backend/cpu/device.h"
 #include "base/cpu.h"
@@ -48,6 +49,8 @@ static void cpu_decode_row(const mf_device *device, mf_format format, const void
     mf_act_decode(format, row, n, out);
 }
 
+static size_t page_bytes(void) { return (size_t)sysconf(_SC_PAGESIZE); }
+
 // Large storage comes zeroed from the system on a huge page's boundary, in huge pages where there are any.
 void *mf_cpu_alloc(mf_device *device, size_t bytes) {
     (void)device;
@@ -57,7 +60,7 @@ void *mf_cpu_alloc(mf_device *device, size_t bytes) {
     if (p == MAP_FAILED) return NULL;
     size_t head = mf_align_up((size_t)p, HUGE_PAGE) - (size_t)p;
     if (head) munmap(p, head);
-    size_t page = 4096, keep = mf_align_up(bytes ? bytes : 1, page);
+    size_t keep = mf_align_up(bytes ? bytes : 1, page_bytes());
     if (padded - head > keep) munmap(p + head + keep, padded - head - keep);
     if (bytes >= HUGE_PAGE) madvise(p + head, keep, MADV_HUGEPAGE);
     return p + head;
@@ -65,7 +68,7 @@ void *mf_cpu_alloc(mf_device *device, size_t bytes) {
 
 void mf_cpu_release(mf_device *device, void *ptr, size_t bytes) {
     (void)device;
-    if (ptr) munmap(ptr, mf_align_up(bytes ? bytes : 1, 4096));
+    if (ptr) munmap(ptr, mf_align_up(bytes ? bytes : 1, page_bytes()));
 }
 
 typedef struct shared_work {

@@ -14,7 +14,7 @@ typedef struct probe {
     const uint64_t *data;
     int next;
     uint64_t rounds;
-    uint64_t sum[256], macs[256]; // by worker
+    uint64_t *sum, *macs; // [workers]
 } probe;
 
 static void read_worker(void *arg, int worker) {
@@ -27,14 +27,14 @@ static void read_worker(void *arg, int worker) {
             s0 += d[j] + d[j + 1], s1 += d[j + 2] + d[j + 3], s2 += d[j + 4] + d[j + 5], s3 += d[j + 6] + d[j + 7];
         }
     }
-    p->sum[worker & 255] += s0 + s1 + s2 + s3;
+    p->sum[worker] += s0 + s1 + s2 + s3;
 }
 
 static void peak_worker(void *arg, int worker) {
     probe *p = arg;
     uint32_t sink = 0;
-    p->macs[worker & 255] = p->device->k->int8_peak(p->rounds, &sink);
-    p->sum[worker & 255] += sink;
+    p->macs[worker] = p->device->k->int8_peak(p->rounds, &sink);
+    p->sum[worker] += sink;
 }
 
 static double best_read(probe *p) {
@@ -56,7 +56,7 @@ static double best_peak(probe *p) {
         uint64_t from = mf_clock_ns(), macs = 0;
         mf_pool_run(p->device->pool, peak_worker, p);
         double seconds = mf_clock_seconds(from, mf_clock_ns());
-        for (int w = 0; w < mf_pool_size(p->device->pool); w++) macs += p->macs[w & 255];
+        for (int w = 0; w < mf_pool_size(p->device->pool); w++) macs += p->macs[w];
         if (seconds < 0.01) { // too short to measure
             p->rounds *= 2;
             continue;
@@ -67,17 +67,19 @@ static double best_peak(probe *p) {
 }
 
 bool mf_cpu_measure(mf_device *device, mf_device_limits *out, mf_error *err) {
-    probe *p = mf_alloc(1, sizeof *p);
+    cpu_device *d = (cpu_device *)device;
+    const size_t workers = (size_t)mf_pool_size(d->pool);
     void *data = mf_cpu_alloc(device, READ_BYTES);
-    bool ok = p && data;
+    probe p = {
+        .device = d, .data = data, .sum = mf_alloc(workers, sizeof *p.sum), .macs = mf_alloc(workers, sizeof *p.macs)};
+    const bool ok = data && p.sum && p.macs;
     if (ok) {
         memset(data, 1, READ_BYTES);
-        p->device = (cpu_device *)device;
-        p->data = data;
-        out->read_bytes_per_second = best_read(p);
-        out->int8_macs_per_second = best_peak(p);
+        out->read_bytes_per_second = best_read(&p);
+        out->int8_macs_per_second = best_peak(&p);
     }
     mf_cpu_release(device, data, READ_BYTES);
-    free(p);
+    free(p.sum);
+    free(p.macs);
     return ok || mf_fail_memory(err, READ_BYTES, "the measurement");
 }
