@@ -124,6 +124,9 @@ MINFER_API void minfer_model_options_init(minfer_model_options *options, size_t 
 // defaults. Afterwards nothing of the options is needed. NULL with error: a file that can't be read, is broken or holds something that
 // is not supported, each by name; nonsense in the options; an instruction set or backend that is unknown or not usable here; memory; the
 // progress function's word. A file without a tokenizer is opened as if ids_only were set. No environment variable is looked at.
+//
+// The file should stay as it is while it is open: a change is refused by the step that sees it, but a file that is cut in the middle of a
+// step raises SIGBUS. The library installs no handler for it.
 MINFER_API minfer_model *minfer_model_open(const char *path, const minfer_model_options *options, minfer_error *error);
 
 // Gives a model up. Engines over it go on working: what it holds is freed with the last of them. The handle itself is not to be

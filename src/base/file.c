@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,57 +25,6 @@ int mf_fd_open(const char *path, int flags, mode_t mode) {
     close(fd);
     errno = e;
     return above;
-}
-
-static int64_t nanoseconds(struct timespec t) { return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec; }
-
-static mf_file_stamp stamp_from(const struct stat *st) {
-    return (mf_file_stamp){(uint64_t)st->st_dev, (uint64_t)st->st_ino, (uint64_t)st->st_size, nanoseconds(st->st_mtim),
-                           nanoseconds(st->st_ctim)};
-}
-
-bool mf_file_stamp_of(const char *path, mf_file_stamp *out) {
-    struct stat st;
-    if (stat(path, &st) != 0) return false;
-    *out = stamp_from(&st);
-    return true;
-}
-
-static bool map_fd(mf_file_map *map, int fd, const char *path, mf_error *err) {
-    struct stat st;
-    if (fstat(fd, &st) != 0) return fail_errno(err, "open", path);
-    if (S_ISDIR(st.st_mode)) return mf_fail(err, MF_ERR_IO, "can't open '%.300s': it is a directory", path);
-    if (!S_ISREG(st.st_mode)) return mf_fail(err, MF_ERR_IO, "can't open '%.300s': not a regular file", path);
-    if ((uintmax_t)st.st_size > SIZE_MAX) return mf_fail(err, MF_ERR_IO, "can't map '%.300s': too large", path);
-    if (st.st_size == 0) return true;
-    void *data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (data == MAP_FAILED) return fail_errno(err, "map", path);
-    *map = (mf_file_map){data, (size_t)st.st_size, stamp_from(&st)};
-    return true;
-}
-
-bool mf_file_map_open(mf_file_map *map, const char *path, mf_error *err) {
-    *map = (mf_file_map){0};
-    int fd = mf_fd_open(path, O_RDONLY | O_NONBLOCK, 0); // a FIFO must not hang here
-    if (fd < 0) return fail_errno(err, "open", path);
-    bool ok = map_fd(map, fd, path, err);
-    close(fd);
-    return ok;
-}
-
-void mf_file_map_drop(const mf_file_map *map, size_t offset, size_t size) {
-    if (offset >= map->size) return;
-    if (size > map->size - offset) size = map->size - offset;
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    size_t first = mf_align_up(offset, page), end = offset + size;
-    // The last page of the file ends with it.
-    size_t last = end == map->size ? mf_align_up(end, page) : end & ~(page - 1);
-    if (first < last) madvise((void *)(uintptr_t)(map->data + first), last - first, MADV_DONTNEED);
-}
-
-void mf_file_map_close(mf_file_map *map) {
-    if (map->size) munmap((void *)(uintptr_t)map->data, map->size);
-    *map = (mf_file_map){0};
 }
 
 void mf_file_wait(int fd, short events) {

@@ -15,10 +15,13 @@ typedef struct mf_file_stamp {
 
 bool mf_file_stamp_of(const char *path, mf_file_stamp *out); // false: there is no such file
 
+typedef struct mf_mapped_file mf_mapped_file;
+
 typedef struct mf_file_map {
     const uint8_t *data;
     size_t size;
     mf_file_stamp stamp; // when it was mapped
+    mf_mapped_file *file; // what it is a map of; NULL of an empty file
 } mf_file_map;
 
 // Maps a regular file read-only. An empty file gives size 0. Refused by path: missing, a directory, not readable.
@@ -28,6 +31,14 @@ bool mf_file_map_open(mf_file_map *map, const char *path, mf_error *err);
 void mf_file_map_drop(const mf_file_map *map, size_t offset, size_t size);
 
 void mf_file_map_close(mf_file_map *map);
+
+// False with err when the file was written to or cut since it was mapped (its size or time of change is another one). Costs a system
+// call. A file that another one took the place of stays as it was.
+bool mf_file_map_check(const mf_file_map *map, mf_error *err);
+
+// The name, fit to be shown, of the file of which an open map holds this address; NULL: none does. Reading a map behind the end of a file
+// that was cut raises SIGBUS: this may be called in its handler, and installing one is the program's choice.
+const char *mf_file_map_at(const void *address);
 
 // Reads all of a file ("-" is standard input) of at most `limit` bytes into *out (freed with free(out->data)).
 bool mf_file_read(const char *path, size_t limit, mf_buf *out, mf_error *err);

@@ -4,6 +4,8 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "cli/commands.h"
 #include "cli/terminal.h"
 
 static volatile sig_atomic_t interrupted;
@@ -38,6 +40,21 @@ static void die(int number) {
     raise(number);
 }
 
+// A file was cut while its map was read: one sentence instead of a crash. All that is called is a walk over a list and what POSIX allows.
+static void on_bus_error(int number, siginfo_t *info, void *context) {
+    (void)context;
+    const char *file = mf_file_map_at(info->si_addr);
+    if (!file) {
+        die(number);
+        return;
+    }
+    restore_terminal();
+    write_code(STDERR_FILENO, "error: '");
+    write_code(STDERR_FILENO, file);
+    write_code(STDERR_FILENO, "' has been cut or can't be read any more while it is in use\n");
+    _exit(MF_EXIT_REFUSED);
+}
+
 static void on_interrupt(int number) {
     if (interrupted) die(number);
     interrupted = 1;
@@ -57,6 +74,9 @@ void mf_terminal_guard(void) {
         // What nohup and the like let the process ignore stays so.
         if (sigaction(deadly[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL) handle(deadly[i], die);
     }
+    struct sigaction bus = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO};
+    sigemptyset(&bus.sa_mask);
+    sigaction(SIGBUS, &bus, NULL);
 }
 
 void mf_interrupt_catch(void) { handle(SIGINT, on_interrupt); }

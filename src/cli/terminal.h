@@ -41,7 +41,8 @@ enum {
 #define MF_TERMINAL_DIMMED    "\033[2m"
 #define MF_TERMINAL_PLAIN     "\033[0m"
 
-// From here on SIGINT, SIGTERM, SIGHUP and SIGQUIT leave the terminal as it is found now before they end the process.
+// From here on SIGINT, SIGTERM, SIGHUP and SIGQUIT leave the terminal as it is found now before they end the process, and a file that is
+// cut while its map is read ends it with one sentence that names the file.
 void mf_terminal_guard(void);
 void mf_terminal_mark(int mark, bool on);
 

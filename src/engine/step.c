@@ -75,7 +75,7 @@ static bool run(mf_engine *e, const atomic_bool *interrupt, mf_error *err) {
     mf_step step = {b->n_rows,    b->n_outs, b->token,   b->pos,   b->cell,
                     b->seq,       b->stored, b->out_row, b->table, mf_kv_view_of(e->kv),
                     b->row_error, interrupt};
-    return mf_graph_exec_run(e->exec, &step, err);
+    return mf_model_check_file(e->model, err) && mf_graph_exec_run(e->exec, &step, err);
 }
 
 static bool run_batch(mf_engine *e, mf_error *err) {

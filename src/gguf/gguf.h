@@ -1,5 +1,5 @@
-// GGUF files (v2, v3, little-endian): the metadata and the tensor index, over a read-only map. Zero-copy: every pointer goes
-// into the map and lives until mf_gguf_close. What a tensor is for is not known here.
+// GGUF files (v2, v3, little-endian): the metadata and the tensor index, over a read-only map. Names and values are views of a copy of the
+// file's head, tensors' data of the map; all live until mf_gguf_close. What a tensor is for is not known here.
 #ifndef MF_GGUF_GGUF_H
 #define MF_GGUF_GGUF_H
 
@@ -90,6 +90,9 @@ double mf_gguf_real_at(const mf_gguf_value *value, uint64_t i);
 // Walks the strings of an array of strings in order: start with offset 0.
 //     for (size_t off = 0, i = 0; i < v->count; i++) { mf_str s = mf_gguf_next_string(v, &off); … }
 mf_str mf_gguf_next_string(const mf_gguf_value *value, size_t *offset);
+
+// False with err when one of the files was written to or cut since it was opened. A read of data behind a file's new end raises SIGBUS.
+bool mf_gguf_check_files(const mf_gguf *file, mf_error *err);
 
 // Tells the kernel that a tensor's mapped pages are not needed (after its weights were repacked).
 void mf_gguf_drop(const mf_gguf *file, const mf_gguf_tensor *tensor);

@@ -16,6 +16,7 @@ enum {
     MAX_ALIGNMENT = 1 << 20,
     DEFAULT_ALIGNMENT = 32,
     HEADER_BYTES = 24,
+    HEAD_LIMIT = 1 << 30, // bytes of a part before its tensors' data
 };
 
 static const struct {
@@ -208,7 +209,7 @@ static bool read_alignment(mf_gguf_part *part, mf_error *err) {
 }
 
 bool mf_gguf_part_read_values(mf_gguf_part *part, mf_error *err) {
-    mf_gguf_cursor c = {part->map.data, 0, part->map.size};
+    mf_gguf_cursor c = {part->head, 0, part->head_size};
     if (!read_header(part, &c, err)) return false;
     for (uint64_t i = 0; i < part->n_values; i++) {
         mf_gguf_value value;
@@ -222,6 +223,20 @@ bool mf_gguf_part_read_values(mf_gguf_part *part, mf_error *err) {
     return read_alignment(part, err);
 }
 
+bool mf_gguf_part_copy_head(mf_gguf_part *part, mf_error *err) {
+    size_t end;
+    if (!mf_gguf_part_infos_end(part, &end)) return true; // refused when the tensors are read
+    if (end > HEAD_LIMIT) return mf_fail(err, MF_ERR_LIMIT, "the metadata takes %zu bytes, at most %d", end, HEAD_LIMIT);
+    part->copy = mf_alloc(end, 1);
+    if (!part->copy) return mf_fail_memory(err, end, "the metadata");
+    memcpy(part->copy, part->map.data, end);
+    part->head = part->copy;
+    part->head_size = end;
+    part->values.len = part->keys.len = 0;
+    mf_file_map_drop(&part->map, 0, end);
+    return mf_gguf_part_read_values(part, err);
+}
+
 const mf_gguf_value *mf_gguf_part_find(const mf_gguf_part *part, const char *key) {
     uint32_t i;
     return mf_gguf_names_find(&part->keys, key, &i) ? &part->values.data[i] : NULL;
@@ -231,6 +246,7 @@ void mf_gguf_part_free(mf_gguf_part *part) {
     free(part->values.data);
     free(part->keys.data);
     free(part->path);
+    free(part->copy);
     if (part->mapped) mf_file_map_close(&part->map);
     *part = (mf_gguf_part){0};
 }

@@ -18,7 +18,11 @@ typedef mf_array(mf_gguf_name) mf_gguf_names;
 typedef struct mf_gguf_part {
     mf_file_map map; // its data and size also for bytes in memory
     bool mapped;     // the map is ours to close
-    char *path;      // NULL of bytes in memory
+    // Header, metadata and tensor infos: a copy that is ours, since what is mapped can change; of bytes in memory these themselves.
+    const uint8_t *head;
+    size_t head_size;
+    uint8_t *copy; // NULL: none
+    char *path;    // NULL of bytes in memory
     uint32_t version, alignment;
     size_t info_at; // offset of the tensor infos
     uint64_t n_values, n_tensors;
@@ -48,8 +52,14 @@ bool mf_gguf_read_u64(mf_gguf_cursor *c, uint64_t *out);
 // A length-prefixed string inside the file; false at its end.
 bool mf_gguf_read_str(mf_gguf_cursor *c, mf_str *out);
 
-// Reads header and metadata of part->map; on failure the part is the caller's to free all the same.
+// Reads header and metadata of part->head; on failure the part is the caller's to free all the same.
 bool mf_gguf_part_read_values(mf_gguf_part *part, mf_error *err);
+
+// Takes header, metadata and tensor infos of a mapped part into memory and reads the values again from there.
+bool mf_gguf_part_copy_head(mf_gguf_part *part, mf_error *err);
+
+// Where the part's tensor infos end; false where they are broken.
+bool mf_gguf_part_infos_end(const mf_gguf_part *part, size_t *end);
 
 // Appends the part's checked tensors to `tensors`, numbered as part `index`.
 bool mf_gguf_part_read_tensors(const mf_gguf_part *part, uint32_t index, mf_gguf_tensors *tensors, mf_error *err);

@@ -14,7 +14,10 @@ bool mf_gguf_add_part(mf_gguf *file, const char *path, mf_error *err) {
     mf_gguf_part part = {.path = mf_copy_text(path, strlen(path))};
     if (!part.path) return mf_fail_memory(err, strlen(path) + 1, "a file name");
     part.mapped = mf_file_map_open(&part.map, path, err);
-    bool ok = part.mapped && (mf_gguf_part_read_values(&part, err) || fail_in(&part, err));
+    part.head = part.map.data;
+    part.head_size = part.map.size;
+    bool ok =
+        part.mapped && ((mf_gguf_part_read_values(&part, err) && mf_gguf_part_copy_head(&part, err)) || fail_in(&part, err));
     if (ok && !mf_array_push(&file->parts, part)) ok = mf_fail_memory(err, sizeof part, "the list of parts");
     if (!ok) mf_gguf_part_free(&part);
     return ok;
@@ -58,7 +61,7 @@ static bool open_all(mf_gguf *file, const char *path, mf_error *err) {
 
 static bool open_bytes(mf_gguf *file, const void *data, size_t size, mf_error *err) {
     bool split;
-    if (!mf_array_push(&file->parts, ((mf_gguf_part){.map = {data, size}})))
+    if (!mf_array_push(&file->parts, ((mf_gguf_part){.map = {data, size, NULL}, .head = data, .head_size = size})))
         return mf_fail_memory(err, sizeof(mf_gguf_part), "the list of parts");
     mf_gguf_part *part = &file->parts.data[0];
     if (!mf_gguf_part_read_values(part, err) || !mf_gguf_is_split(part, &split, err)) return false;
@@ -131,6 +134,12 @@ const mf_gguf_tensor *mf_gguf_tensor_at(const mf_gguf *file, size_t i) { return 
 const mf_gguf_tensor *mf_gguf_find_tensor(const mf_gguf *file, const char *name) {
     uint32_t i;
     return mf_gguf_names_find(&file->names, name, &i) ? &file->tensors.data[i] : NULL;
+}
+
+bool mf_gguf_check_files(const mf_gguf *file, mf_error *err) {
+    for (size_t i = 0; i < file->parts.len; i++)
+        if (!mf_file_map_check(&file->parts.data[i].map, err)) return false;
+    return true;
 }
 
 void mf_gguf_drop(const mf_gguf *file, const mf_gguf_tensor *tensor) {

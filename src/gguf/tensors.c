@@ -59,6 +59,17 @@ static bool read_info(mf_gguf_cursor *c, uint64_t i, mf_gguf_tensor *t, uint64_t
     return measure(t, type, err);
 }
 
+bool mf_gguf_part_infos_end(const mf_gguf_part *part, size_t *end) {
+    mf_gguf_cursor c = {part->head, part->info_at, part->head_size};
+    for (uint64_t i = 0; i < part->n_tensors; i++) {
+        mf_gguf_tensor t;
+        uint64_t offset;
+        if (!read_info(&c, i, &t, &offset, NULL)) return false;
+    }
+    *end = c.at;
+    return true;
+}
+
 // Turns an offset into a place in the file.
 static bool place(const mf_gguf_part *part, size_t data_at, uint64_t offset, mf_gguf_tensor *t, mf_error *err) {
     if (offset % part->alignment != 0)
@@ -95,7 +106,7 @@ static bool check_overlap(const mf_gguf_tensor *tensors, size_t n, mf_error *err
 }
 
 bool mf_gguf_part_read_tensors(const mf_gguf_part *part, uint32_t index, mf_gguf_tensors *tensors, mf_error *err) {
-    mf_gguf_cursor c = {part->map.data, part->info_at, part->map.size};
+    mf_gguf_cursor c = {part->head, part->info_at, part->head_size};
     const size_t first = tensors->len, n = (size_t)part->n_tensors;
     if (n == 0) return true;
     uint64_t *offsets = mf_alloc(n, sizeof *offsets);

@@ -36,6 +36,7 @@ typedef struct mf_model {
     mf_weight *weights;                           // all of them
     size_t n_weights;
     mf_device *device;   // that prepared the weights; NULL before
+    bool reads_file;     // some weights are read where they are mapped
     size_t weight_bytes; // memory the device took for them, and mapped bytes that stay in use
 } mf_model;
 
@@ -50,6 +51,9 @@ mf_model *mf_model_new(const mf_gguf *file, mf_error *err);
 
 // Lets the device prepare every weight; afterwards mapped pages that are not needed are dropped.
 bool mf_model_prepare(mf_model *model, mf_device *device, mf_progress_fn *progress, void *arg, mf_error *err);
+
+// False with err when weights are still read out of a file that was written to or cut since it was opened.
+bool mf_model_check_file(const mf_model *model, mf_error *err);
 
 // Bytes mf_model_prepare will make the process hold for the weights on this device.
 size_t mf_model_weight_bytes(const mf_model *model, const mf_device *device);

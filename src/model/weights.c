@@ -124,10 +124,13 @@ bool mf_model_prepare(mf_model *m, mf_device *device, mf_progress_fn *progress, 
         mf_weight *w = &m->weights[i];
         bool mapped_in_use = true;
         if (!device->class->weight_prepare(device, w, &mapped_in_use, err)) return false;
+        m->reads_file |= mapped_in_use;
         if (!mapped_in_use) mf_gguf_drop(m->file, mf_gguf_find_tensor(m->file, w->name));
         done += w->file_bytes;
         if (progress && !progress(arg, all ? (double)done / (double)all : 1))
             return mf_fail(err, MF_ERR_CANCELLED, "loading was stopped");
     }
-    return true;
+    return mf_gguf_check_files(m->file, err);
 }
+
+bool mf_model_check_file(const mf_model *m, mf_error *err) { return !m->reads_file || mf_gguf_check_files(m->file, err); }
