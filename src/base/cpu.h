@@ -24,7 +24,8 @@ const char *mf_cpu_name(void);
 // only where there are two kinds, bounded by the cgroup's CPU quota (v1 and v2, rounded up). At least 1.
 int mf_cpu_default_threads(void);
 
-// Bytes that can be allocated without swapping: MemAvailable bounded by what the cgroup (v1 and v2) has left.
+// Bytes that can be allocated without swapping: MemAvailable bounded by what the cgroup (v1 and v2) has left, less what was handed out in
+// this process and has no pages yet (mf_promise_untouched).
 uint64_t mf_memory_available(void);
 
 // Bytes of this process that are resident (RSS); 0 where it can't be read.

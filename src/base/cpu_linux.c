@@ -3,6 +3,7 @@
 
 #include "base/cpu.h"
 #include "base/mem.h"
+#include "base/promise.h"
 #include "base/text.h"
 
 #include <fcntl.h>
@@ -304,7 +305,10 @@ int mf_cpu_parallel(void) {
     return mf_cpu_parallel_at("", n);
 }
 
-uint64_t mf_memory_available(void) { return mf_memory_available_at(""); }
+uint64_t mf_memory_available(void) {
+    const uint64_t available = mf_memory_available_at(""), promised = mf_promise_untouched();
+    return available > promised ? available - promised : 0;
+}
 
 uint64_t mf_memory_resident(void) {
     text_file file;

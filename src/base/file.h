@@ -20,7 +20,7 @@ typedef struct mf_mapped_file mf_mapped_file;
 typedef struct mf_file_map {
     const uint8_t *data;
     size_t size;
-    mf_file_stamp stamp; // when it was mapped
+    mf_file_stamp stamp;  // when it was mapped
     mf_mapped_file *file; // what it is a map of; NULL of an empty file
 } mf_file_map;
 

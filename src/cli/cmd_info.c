@@ -86,7 +86,8 @@ static void text_plan(const facts *f, mf_buf *out) {
     char a[32], b[32], c[32], d[32], e[32];
     const mf_memory_plan *p = &f->plan;
     uint64_t available = mf_memory_available();
-    int32_t most = f->loaded.model->hparams.n_ctx_train, largest = mf_memory_largest_ctx(p, available, most);
+    int32_t most = f->loaded.model->hparams.n_ctx_train,
+            largest = mf_memory_largest_ctx(p, mf_memory_usable(available), most);
     mf_buf_printf(out, "\nmemory for --ctx %d  %s: weights %s, KV cache %s, activations %s\n", p->n_ctx,
                   mf_bytes_text(mf_memory_plan_total(p), a), mf_bytes_text(p->weights, b), mf_bytes_text(p->kv, c),
                   mf_bytes_text(p->activations, d));
@@ -165,7 +166,7 @@ static void json_memory(const facts *f, mf_json_writer *w) {
     mf_json_add_int(w, "activations", f->plan.activations);
     mf_json_add_int(w, "total", mf_memory_plan_total(&f->plan));
     mf_json_add_int(w, "available", available);
-    mf_json_add_int(w, "largest_n_ctx", (uint64_t)mf_memory_largest_ctx(&f->plan, available, most));
+    mf_json_add_int(w, "largest_n_ctx", (uint64_t)mf_memory_largest_ctx(&f->plan, mf_memory_usable(available), most));
     mf_json_add_int(w, "n_ctx_train", (uint64_t)most);
     mf_json_end(w, '}');
 }

@@ -45,16 +45,31 @@ static int32_t cells_of_sequence(const mf_model *m, const mf_engine_params *p) {
     return p->n_ctx < m->hparams.n_ctx_train ? p->n_ctx : m->hparams.n_ctx_train;
 }
 
-// The graph after its passes, with its plan and storage.
-static mf_graph_exec *compile(const mf_model *model, const mf_device_list *devices, const mf_engine_params *p,
-                              mf_error *err) {
+// The graph after its passes.
+static bool compile(const mf_model *model, const mf_device_list *devices, const mf_engine_params *p, mf_graph *g,
+                    mf_error *err) {
+    if (!mf_model_build(model, cells_of_sequence(model, p), g, err)) return false;
+    if (mf_graph_lower(g, err) && mf_graph_fuse(g, p->fuse, err) && mf_graph_assign(g, devices, p->kv_type, err) &&
+        mf_graph_schedule(g, err))
+        return true;
+    mf_graph_free(g);
+    return false;
+}
+
+// The same with its plan and storage.
+static mf_graph_exec *compile_to_run(const mf_model *model, const mf_device_list *devices, const mf_engine_params *p,
+                                     mf_error *err) {
     mf_graph g;
-    if (!mf_model_build(model, cells_of_sequence(model, p), &g, err)) return NULL;
-    if (mf_graph_lower(&g, err) && mf_graph_fuse(&g, p->fuse, err) && mf_graph_assign(&g, devices, p->kv_type, err) &&
-        mf_graph_schedule(&g, err))
-        return mf_graph_exec_new(&g, devices, p->n_batch, p->max_outs, cells_of_sequence(model, p), err);
-    mf_graph_free(&g);
-    return NULL;
+    if (!compile(model, devices, p, &g, err)) return NULL;
+    return mf_graph_exec_new(&g, devices, p->n_batch, p->max_outs, cells_of_sequence(model, p), err);
+}
+
+// What sampling takes: one scratch for all sequences, and what each looks back on.
+static size_t sampler_bytes(const mf_model *m, const mf_engine_params *p) {
+    const size_t looks_back =
+        2 * sizeof(int32_t) * (size_t)cells_of_sequence(m, p); // its tokens, and the sampler's copy of them
+    return mf_sampler_scratch_bytes(m->hparams.n_vocab) +
+           (size_t)p->max_seqs * (mf_sampler_bytes(m->hparams.n_vocab) + looks_back);
 }
 
 bool mf_engine_plan(const mf_model *model, const mf_device_list *devices, const mf_engine_params *params,
@@ -63,11 +78,13 @@ bool mf_engine_plan(const mf_model *model, const mf_device_list *devices, const 
     if (!settle(model, params, &p, err)) return false;
     mf_kv_params kv = kv_params(model, &p);
     if (!mf_kv_bytes(&kv, &out->kv, err)) return false;
-    mf_graph_exec *exec = compile(model, devices, &p, err); // storage is reserved, not touched
-    if (!exec) return false;
-    out->activations = mf_graph_exec_bytes(exec);
-    mf_graph_exec_free(exec);
-    return true;
+    mf_graph g;
+    if (!compile(model, devices, &p, &g, err)) return false;
+    const bool ok =
+        mf_graph_exec_measure(&g, devices, p.n_batch, p.max_outs, cells_of_sequence(model, &p), &out->activations, err);
+    out->activations += sampler_bytes(model, &p);
+    mf_graph_free(&g);
+    return ok;
 }
 
 mf_engine *mf_engine_new(const mf_model *model, const mf_device_list *devices, const mf_engine_params *params,
@@ -84,8 +101,9 @@ mf_engine *mf_engine_new(const mf_model *model, const mf_device_list *devices, c
     e->staying = mf_alloc((size_t)p.max_seqs, sizeof *e->staying);
     bool ok = (e->sequences && e->events && e->staying) ||
               mf_fail_memory(err, (size_t)p.max_seqs * sizeof *e->events, "the engine");
-    ok = ok && mf_batch_new(&e->batch, &p, err) && (e->kv = mf_kv_new(&kv, devices->device[devices->n - 1], err)) &&
-         (e->exec = compile(model, devices, &p, err));
+    ok = ok && (e->scratch = mf_sampler_scratch_new(model->hparams.n_vocab, err)) && mf_batch_new(&e->batch, &p, err) &&
+         (e->kv = mf_kv_new(&kv, devices->device[devices->n - 1], err)) &&
+         (e->exec = compile_to_run(model, devices, &p, err));
     mf_graph_watch watch = {
         .trace_dir = p.trace_dir, .dump_dir = p.dump_dir, .dump_names = p.dump_names, .timing = p.op_timing};
     ok = ok && ((!p.trace_dir && !p.dump_dir && !p.op_timing) || mf_graph_exec_watch(e->exec, &watch, err));
@@ -99,6 +117,7 @@ void mf_engine_free(mf_engine *e) {
     mf_graph_exec_free(e->exec);
     mf_kv_free(e->kv);
     mf_batch_free(&e->batch);
+    mf_sampler_scratch_free(e->scratch);
     free(e->sequences);
     free(e->staying);
     free(e->events);
@@ -106,7 +125,8 @@ void mf_engine_free(mf_engine *e) {
 }
 
 mf_engine_memory mf_engine_memory_of(const mf_engine *e) {
-    return (mf_engine_memory){mf_kv_stats_get(e->kv).bytes, mf_graph_exec_bytes(e->exec)};
+    return (mf_engine_memory){mf_kv_stats_get(e->kv).bytes,
+                              mf_graph_exec_bytes(e->exec) + sampler_bytes(e->model, &e->params)};
 }
 
 mf_kv_stats mf_engine_kv_stats(const mf_engine *e) { return mf_kv_stats_get(e->kv); }

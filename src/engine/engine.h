@@ -32,7 +32,7 @@ void mf_engine_params_init(mf_engine_params *params);
 // What an engine will allocate beside the weights, in bytes.
 typedef struct mf_engine_memory {
     size_t kv;          // cells
-    size_t activations; // planned values and the devices' working memory
+    size_t activations; // planned values, the devices' working memory and the samplers
 } mf_engine_memory;
 
 // The plan without the engine; the model's weights need not be prepared.

@@ -44,7 +44,7 @@ mf_sequence *mf_sequence_new(mf_engine *e, const mf_sequence_params *params, mf_
     if (room && params->sampler) {
         mf_sampler_params sampler = *params->sampler;
         mf_sampler_params_fit(&sampler, e->seq_cells);
-        room = (s->sampler = mf_sampler_new(&sampler, e->model->hparams.n_vocab, err)) != NULL;
+        room = (s->sampler = mf_sampler_new_over(&sampler, e->scratch, err)) != NULL;
     }
     if (!room) {
         mf_sequence_free(s);

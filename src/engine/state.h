@@ -52,7 +52,8 @@ struct mf_engine {
     uint64_t n_served;           // turns so far
     const mf_kv_table **staying; // [max_seqs] for room.c
     mf_batch batch;
-    mf_event *events; // [max_seqs]
+    mf_sampler_scratch *scratch; // of all sequences' samplers, which run one after the other
+    mf_event *events;            // [max_seqs]
     size_t n_events;
     mf_hash128 fingerprint; // of the model, where fingerprinted
     bool fingerprinted;

@@ -61,7 +61,7 @@ static bool open_all(mf_gguf *file, const char *path, mf_error *err) {
 
 static bool open_bytes(mf_gguf *file, const void *data, size_t size, mf_error *err) {
     bool split;
-    if (!mf_array_push(&file->parts, ((mf_gguf_part){.map = {data, size, NULL}, .head = data, .head_size = size})))
+    if (!mf_array_push(&file->parts, ((mf_gguf_part){.map = {.data = data, .size = size}, .head = data, .head_size = size})))
         return mf_fail_memory(err, sizeof(mf_gguf_part), "the list of parts");
     mf_gguf_part *part = &file->parts.data[0];
     if (!mf_gguf_part_read_values(part, err) || !mf_gguf_is_split(part, &split, err)) return false;

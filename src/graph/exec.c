@@ -17,6 +17,26 @@ struct mf_graph_exec {
     mf_watcher *watcher; // NULL: not watched
 };
 
+static size_t scratch_bytes(const mf_program *program, const mf_device_list *devices) {
+    size_t bytes = 0;
+    for (int32_t d = 0; d < devices->n; d++) {
+        const mf_device *device = devices->device[d];
+        bytes += device->class->scratch_bytes(device, program);
+    }
+    return bytes;
+}
+
+bool mf_graph_exec_measure(const mf_graph *g, const mf_device_list *devices, int32_t max_rows, int32_t max_outs,
+                           int32_t max_cells, size_t *bytes, mf_error *err) {
+    mf_plan plan = {0};
+    const bool ok = mf_graph_plan(g, devices, max_rows, max_outs, &plan, err);
+    const mf_program program = {g->values.data, g->nodes.data, (int32_t)g->values.len, (int32_t)g->nodes.len, max_rows,
+                                max_cells,      NULL};
+    if (ok) *bytes = plan.bytes + scratch_bytes(&program, devices);
+    mf_plan_free(&plan);
+    return ok;
+}
+
 static bool reserve(mf_graph_exec *e, int32_t max_cells, mf_error *err) {
     mf_device *host = e->devices.device[e->devices.n - 1];
     e->arena = host->class->alloc(host, e->plan.bytes);
@@ -32,10 +52,9 @@ static bool reserve(mf_graph_exec *e, int32_t max_cells, mf_error *err) {
                               e->storage};
     for (int32_t d = 0; d < e->devices.n; d++) {
         mf_device *device = e->devices.device[d];
-        size_t bytes = device->class->scratch_bytes(device, &e->program);
-        if (!device->class->reserve(device, bytes, err)) return false;
-        e->scratch += bytes;
+        if (!device->class->reserve(device, device->class->scratch_bytes(device, &e->program), err)) return false;
     }
+    e->scratch = scratch_bytes(&e->program, &e->devices);
     return true;
 }
 

@@ -91,6 +91,10 @@ mf_graph_exec *mf_graph_exec_new(mf_graph *g, const mf_device_list *devices, int
                                  int32_t max_cells, mf_error *err);
 void mf_graph_exec_free(mf_graph_exec *exec);
 
+// The bytes that mf_graph_exec_bytes would say, with nothing allocated.
+bool mf_graph_exec_measure(const mf_graph *g, const mf_device_list *devices, int32_t max_rows, int32_t max_outs,
+                           int32_t max_cells, size_t *bytes, mf_error *err);
+
 // Runs the step; allocates nothing. The output is at mf_graph_exec_output until the next run: n_outs rows of *n floats.
 bool mf_graph_exec_run(mf_graph_exec *exec, const mf_step *step, mf_error *err);
 const float *mf_graph_exec_output(const mf_graph_exec *exec, int64_t *n);

@@ -208,6 +208,6 @@ void mf_stage_dry(mf_sampler *s) {
         if (repeat == 0 || is_breaker(dry, token)) continue;
         double exponent = (double)(repeat - 1 - (uint32_t)allowed);
         if (exponent > most) exponent = most;
-        s->candidates.logits[token] -= (float)(p->dry_multiplier * mf_pow64(p->dry_base, exponent));
+        s->candidates->logits[token] -= (float)(p->dry_multiplier * mf_pow64(p->dry_base, exponent));
     }
 }

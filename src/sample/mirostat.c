@@ -30,7 +30,7 @@ static size_t candidates_for(const mf_candidates *c, double mu, size_t n_all, si
 }
 
 static void shorten_v1(mf_sampler *s) {
-    mf_candidates *c = &s->candidates;
+    mf_candidates *c = s->candidates;
     size_t m = (size_t)s->params.mirostat_m, n_all = 0;
     for (int32_t i = 0; i < c->n_vocab; i++) n_all += c->logits[i] >= -FLT_MAX;
     mf_candidates_take(c, m);
@@ -46,7 +46,7 @@ static void shorten_v1(mf_sampler *s) {
 
 // Version 2: the candidates whose surprise is at most mu, and the best one in any case.
 static void shorten_v2(mf_sampler *s) {
-    mf_candidates *c = &s->candidates;
+    mf_candidates *c = s->candidates;
     mf_candidates_take(c, 0);
     double log_total = mf_log64(mf_candidates_softmax(c));
     float max = mf_candidates_max(c);
@@ -60,7 +60,7 @@ static void shorten_v2(mf_sampler *s) {
 }
 
 int32_t mf_mirostat_sample(mf_sampler *s) {
-    mf_candidates *c = &s->candidates;
+    mf_candidates *c = s->candidates;
     if (s->params.mirostat == 1)
         shorten_v1(s);
     else

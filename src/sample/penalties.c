@@ -2,7 +2,7 @@
 #include "sample/state.h"
 
 void mf_stage_bias(mf_sampler *s) {
-    for (size_t i = 0; i < s->params.n_logit_bias; i++) s->candidates.logits[s->bias[i].token] += s->bias[i].bias;
+    for (size_t i = 0; i < s->params.n_logit_bias; i++) s->candidates->logits[s->bias[i].token] += s->bias[i].bias;
 }
 
 // Keskar et al., "CTRL" (2019), divide by the repeat penalty; a logit that is not positive is multiplied, since dividing would
@@ -21,7 +21,7 @@ void mf_stage_penalties(mf_sampler *s) {
     for (size_t i = 0; i < n; i++) {
         int32_t token = mf_history_at(h, i), count = h->count[token];
         if (count < 0) continue;
-        s->candidates.logits[token] = penalized(p, s->candidates.logits[token], count);
+        s->candidates->logits[token] = penalized(p, s->candidates->logits[token], count);
         h->count[token] = -count;
     }
     for (size_t i = 0; i < n; i++) {

@@ -21,7 +21,7 @@ static void run(mf_sampler *s, const stage *stages, size_t n) {
 }
 
 static int32_t sample_greedy(mf_sampler *s) {
-    mf_candidates *c = &s->candidates;
+    mf_candidates *c = s->candidates;
     int32_t token = mf_candidates_argmax(c);
     c->list[0] = (mf_candidate){.id = token, .logit = c->max, .p = 1};
     c->len = 1;
@@ -31,11 +31,11 @@ static int32_t sample_greedy(mf_sampler *s) {
 static int32_t sample_chain(mf_sampler *s) {
     run(s, choices, sizeof choices / sizeof *choices);
     double u = mf_random_uniform(s->params.seed, s->token_index, MF_DRAW_TOKEN);
-    return s->candidates.list[mf_candidates_draw(&s->candidates, u)].id;
+    return s->candidates->list[mf_candidates_draw(s->candidates, u)].id;
 }
 
 bool mf_sampler_sample(mf_sampler *s, const float *logits, uint64_t token_index, int32_t *token, mf_error *err) {
-    mf_candidates *c = &s->candidates;
+    mf_candidates *c = s->candidates;
     s->token_index = token_index;
     s->mirostat.token = -1;
     c->len = 0;
@@ -53,7 +53,7 @@ bool mf_sampler_sample(mf_sampler *s, const float *logits, uint64_t token_index,
 }
 
 size_t mf_sampler_survivors(const mf_sampler *s, size_t cap, int32_t *ids, float *probs) {
-    const mf_candidates *c = &s->candidates;
+    const mf_candidates *c = s->candidates;
     for (size_t i = 0; i < c->len && i < cap; i++) {
         ids[i] = c->list[i].id;
         if (probs) probs[i] = c->list[i].p;
@@ -62,7 +62,7 @@ size_t mf_sampler_survivors(const mf_sampler *s, size_t cap, int32_t *ids, float
 }
 
 bool mf_sampler_accept(mf_sampler *s, int32_t token) {
-    if (token < 0 || token >= s->candidates.n_vocab) return false;
+    if (token < 0 || token >= s->candidates->n_vocab) return false;
     mf_history_push(&s->history, token);
     mf_dry_accept(&s->dry, token);
     if (token == s->mirostat.token) s->mirostat.mu = s->mirostat.next_mu;
@@ -84,7 +84,42 @@ static size_t history_needed(const mf_sampler_params *params) {
     return (size_t)n;
 }
 
+mf_sampler_scratch *mf_sampler_scratch_new(int32_t n_vocab, mf_error *err) {
+    mf_candidates *c = mf_alloc(1, sizeof *c);
+    if (!c) {
+        mf_fail_memory(err, sizeof *c, "a sampler");
+        return NULL;
+    }
+    if (mf_candidates_init(c, n_vocab, err)) return c;
+    free(c);
+    return NULL;
+}
+
+void mf_sampler_scratch_free(mf_sampler_scratch *scratch) {
+    if (!scratch) return;
+    mf_candidates_free(scratch);
+    free(scratch);
+}
+
+size_t mf_sampler_scratch_bytes(int32_t n_vocab) {
+    return (size_t)n_vocab * (sizeof(float) + 2 * sizeof(mf_candidate)); // and a little for its blocks
+}
+
+size_t mf_sampler_bytes(int32_t n_vocab) { return (size_t)n_vocab * (sizeof(int32_t) + sizeof(uint32_t)); }
+
 mf_sampler *mf_sampler_new(const mf_sampler_params *params, int32_t n_vocab, mf_error *err) {
+    if (!mf_sampler_params_check(params, n_vocab, err)) return NULL;
+    mf_sampler_scratch *scratch = mf_sampler_scratch_new(n_vocab, err);
+    mf_sampler *s = scratch ? mf_sampler_new_over(params, scratch, err) : NULL;
+    if (s)
+        s->owns_candidates = true;
+    else
+        mf_sampler_scratch_free(scratch);
+    return s;
+}
+
+mf_sampler *mf_sampler_new_over(const mf_sampler_params *params, mf_sampler_scratch *scratch, mf_error *err) {
+    const int32_t n_vocab = scratch->n_vocab;
     if (!mf_sampler_params_check(params, n_vocab, err)) return NULL;
     mf_sampler *s = mf_alloc(1, sizeof *s);
     if (!s) {
@@ -92,10 +127,10 @@ mf_sampler *mf_sampler_new(const mf_sampler_params *params, int32_t n_vocab, mf_
         return NULL;
     }
     s->params = *params;
+    s->candidates = scratch;
     mf_sampler_params_fit(&s->params, INT32_MAX);
     params = &s->params;
     bool ok = copy_bias(s, err) && mf_dry_init(&s->dry, params, n_vocab, err) &&
-              mf_candidates_init(&s->candidates, n_vocab, err) &&
               mf_history_init(&s->history, (size_t)params->repeat_last_n, history_needed(params), n_vocab, err);
     if (!ok) {
         mf_sampler_free(s);
@@ -114,7 +149,7 @@ void mf_sampler_free(mf_sampler *s) {
     if (!s) return;
     free(s->bias);
     mf_dry_free(&s->dry);
-    mf_candidates_free(&s->candidates);
+    if (s->owns_candidates) mf_sampler_scratch_free(s->candidates);
     mf_history_free(&s->history);
     free(s);
 }
@@ -129,13 +164,14 @@ void mf_sampler_set_mask(mf_sampler *s, mf_sampler_mask mask, void *arg) {
 void mf_sampler_reset(mf_sampler *s) {
     mf_history_clear(&s->history);
     mf_dry_clear(&s->dry);
-    s->candidates.len = 0;
+    s->candidates->len = 0;
     s->mirostat = (mf_mirostat){.mu = 2 * s->params.mirostat_tau, .token = -1};
 }
 
 bool mf_sampler_copy(mf_sampler *dst, const mf_sampler *src) {
     const mf_history *h = &src->history;
-    if (dst->candidates.n_vocab != src->candidates.n_vocab || dst->history.window != h->window || dst->history.cap != h->cap)
+    if (dst->candidates->n_vocab != src->candidates->n_vocab || dst->history.window != h->window ||
+        dst->history.cap != h->cap)
         return false;
     if (dst == src) return true;
     if (!mf_dry_copy(&dst->dry, &src->dry)) return false;
@@ -146,7 +182,7 @@ bool mf_sampler_copy(mf_sampler *dst, const mf_sampler *src) {
 }
 
 mf_sampler *mf_sampler_clone(const mf_sampler *s, mf_error *err) {
-    mf_sampler *clone = mf_sampler_new(&s->params, s->candidates.n_vocab, err);
+    mf_sampler *clone = mf_sampler_new(&s->params, s->candidates->n_vocab, err);
     if (clone) mf_sampler_copy(clone, s);
     return clone;
 }

@@ -85,6 +85,21 @@ typedef struct mf_sampler mf_sampler;
 
 // A sampler with an empty history, for a context of any length unless the params were made to fit one. NULL: params that mf_sampler_params_check refuses, or no memory.
 mf_sampler *mf_sampler_new(const mf_sampler_params *params, int32_t n_vocab, mf_error *err);
+
+// What sampling writes over a vocabulary and nothing is kept in: the largest part of a sampler. Samplers that never run at the same time
+// can share one, which must outlive them.
+typedef struct mf_candidates mf_sampler_scratch;
+
+mf_sampler_scratch *mf_sampler_scratch_new(int32_t n_vocab, mf_error *err);
+void mf_sampler_scratch_free(mf_sampler_scratch *scratch); // NULL is fine
+size_t mf_sampler_scratch_bytes(int32_t n_vocab);
+
+// mf_sampler_new over a scratch of that vocabulary, whose survivors are those of the sampler that sampled last.
+mf_sampler *mf_sampler_new_over(const mf_sampler_params *params, mf_sampler_scratch *scratch, mf_error *err);
+
+// Bytes of such a sampler, but for what its params ask for (a history, texts, biases).
+size_t mf_sampler_bytes(int32_t n_vocab);
+
 void mf_sampler_free(mf_sampler *s); // NULL is fine
 
 // A constraint that runs after the penalties: it sets the logits of forbidden tokens to -infinity and touches nothing else.

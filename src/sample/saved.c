@@ -31,9 +31,9 @@ static bool check(const mf_sampler *s, const saved_head *head, const uint8_t *by
         return mf_fail(err, MF_ERR_FORMAT, "the sampler's state is not one");
     if (!isfinite(head->mu)) return mf_fail(err, MF_ERR_FORMAT, "mirostat's estimate is not finite");
     for (size_t i = 0; i < head->n_history; i++)
-        if (token_at(bytes, i) < 0 || token_at(bytes, i) >= s->candidates.n_vocab)
+        if (token_at(bytes, i) < 0 || token_at(bytes, i) >= s->candidates->n_vocab)
             return mf_fail(err, MF_ERR_FORMAT, "token %zu of the sampler's history is %d; the vocabulary has %d ids", i,
-                           token_at(bytes, i), s->candidates.n_vocab);
+                           token_at(bytes, i), s->candidates->n_vocab);
     return true;
 }
 

@@ -45,7 +45,8 @@ struct mf_sampler {
     mf_history history;
     mf_dry dry;
     mf_mirostat mirostat;
-    mf_candidates candidates;
+    mf_candidates *candidates;
+    bool owns_candidates;
     mf_sampler_mask mask;
     void *mask_arg;
     uint64_t token_index; // of the sampling that runs

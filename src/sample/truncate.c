@@ -16,7 +16,7 @@ enum {
 // Tang et al., "Top-nσ" (2024): tokens more than n standard deviations of the logits below the largest are dropped. The sums over
 // the vocabulary run in sixteen lanes by token number mod 16. Distances are compared squared: no root is taken.
 void mf_stage_top_n_sigma(mf_sampler *s) {
-    mf_candidates *c = &s->candidates;
+    mf_candidates *c = s->candidates;
     double n = s->params.top_n_sigma;
     if (n <= 0) return;
     double lane[LANES] = {0}, count = 0;
@@ -38,12 +38,12 @@ void mf_stage_top_n_sigma(mf_sampler *s) {
     }
 }
 
-void mf_stage_top_k(mf_sampler *s) { mf_candidates_take(&s->candidates, s->params.top_k > 0 ? (size_t)s->params.top_k : 0); }
+void mf_stage_top_k(mf_sampler *s) { mf_candidates_take(s->candidates, s->params.top_k > 0 ? (size_t)s->params.top_k : 0); }
 
 // Meister et al., "Locally typical sampling" (2022): the tokens whose surprise is nearest to the entropy, until their
 // probabilities pass `typical`.
 void mf_stage_typical(mf_sampler *s) {
-    mf_candidates *c = &s->candidates;
+    mf_candidates *c = s->candidates;
     if (s->params.typical >= 1) return;
     double total = mf_candidates_softmax(c), log_total = mf_log64(total), entropy = 0;
     float max = mf_candidates_max(c);
@@ -88,7 +88,7 @@ static void narrow(mf_candidates *c, double target) {
 // Holtzman et al., "The curious case of neural text degeneration" (2020): the fewest tokens, best first, whose probabilities
 // reach top_p.
 void mf_stage_top_p(mf_sampler *s) {
-    mf_candidates *c = &s->candidates;
+    mf_candidates *c = s->candidates;
     if (s->params.top_p >= 1) return;
     double target = s->params.top_p * mf_candidates_softmax(c), sum = 0;
     if (!c->ranked && c->len > RANK_AT_ONCE) narrow(c, target);
@@ -102,14 +102,14 @@ void mf_stage_top_p(mf_sampler *s) {
 // Nguyen et al., "Min-p sampling" (2024): the tokens at least min_p times as probable as the best one.
 void mf_stage_min_p(mf_sampler *s) {
     if (s->params.min_p <= 0) return;
-    mf_candidates_keep(&s->candidates, mf_candidates_max(&s->candidates) + (float)mf_log64(s->params.min_p));
+    mf_candidates_keep(s->candidates, mf_candidates_max(s->candidates) + (float)mf_log64(s->params.min_p));
 }
 
 // XTC ("exclude top choices", p-e-w 2024): with probability xtc_probability, of the tokens that are at least as probable as the
 // threshold only the least probable one stays. Over 0.5 there is at most one such token.
 void mf_stage_xtc(mf_sampler *s) {
     const mf_sampler_params *p = &s->params;
-    mf_candidates *c = &s->candidates;
+    mf_candidates *c = s->candidates;
     if (p->xtc_probability <= 0 || p->xtc_threshold > 0.5f || c->len < 2) return;
     if (mf_random_uniform(p->seed, s->token_index, MF_DRAW_XTC) >= p->xtc_probability) return;
     double least = p->xtc_threshold * mf_candidates_softmax(c);
@@ -127,7 +127,7 @@ void mf_stage_xtc(mf_sampler *s) {
 
 // Logits become distances below the best one over the temperature, so that no temperature overflows.
 void mf_stage_temperature(mf_sampler *s) {
-    mf_candidates *c = &s->candidates;
+    mf_candidates *c = s->candidates;
     float max = mf_candidates_max(c), temp = s->params.temp;
     for (size_t i = 0; i < c->len; i++) c->list[i].logit = (c->list[i].logit - max) / temp;
 }

@@ -85,7 +85,4 @@ def a_file_in_its_place_is_another():
     assert code == 0, (code, err)
 
 
-if __name__ == "__main__":
-    what_is_in_memory_stays()
-    what_is_read_from_the_file_is_refused()
-    a_file_in_its_place_is_another()
+command.main([what_is_in_memory_stays, what_is_read_from_the_file_is_refused, a_file_in_its_place_is_another])

@@ -6,6 +6,7 @@
 #include "backend/cpu/device.h"
 #include "base/cpu.h"
 #include "base/mem.h"
+#include "base/promise.h"
 
 #define HUGE_PAGE ((size_t)2 << 20)
 
@@ -62,12 +63,17 @@ void *mf_cpu_alloc(mf_device *device, size_t bytes) {
     if (head) munmap(p, head);
     size_t keep = mf_align_up(bytes ? bytes : 1, page_bytes());
     if (padded - head > keep) munmap(p + head + keep, padded - head - keep);
+    if (!mf_promise_add(p + head, keep)) {
+        munmap(p + head, keep);
+        return NULL;
+    }
     if (bytes >= HUGE_PAGE) madvise(p + head, keep, MADV_HUGEPAGE);
     return p + head;
 }
 
 void mf_cpu_release(mf_device *device, void *ptr, size_t bytes) {
     (void)device;
+    mf_promise_drop(ptr);
     if (ptr) munmap(ptr, mf_align_up(bytes ? bytes : 1, page_bytes()));
 }
 
