@@ -207,6 +207,7 @@ typedef struct minfer_engine_options {
     minfer_cache_type cache_type; // MINFER_CACHE_F16; of the cells
     bool prefix_cache;            // true; a prompt's beginning that was evaluated before is not evaluated again
     bool kv_share;                // true; sequences that begin alike use the same blocks, else copies: the same bytes
+    bool populate;                // false; cells get their memory when the engine is made, not when they are first used
 } minfer_engine_options;
 
 #define MINFER_CTX_AUTO (-1) // of n_ctx

@@ -24,6 +24,7 @@ static bool engine_params(const minfer_model *m, const minfer_engine_options *o,
     p->kv_type = types[o->cache_type];
     p->prefix_cache = o->prefix_cache;
     p->kv_share = o->kv_share;
+    p->populate = o->populate;
     int32_t most = m->model->hparams.n_ctx_train, window = m->model->hparams.window;
     if (window && window < most) most = window;
     int64_t cells = (int64_t)(most < DEFAULT_CTX ? most : DEFAULT_CTX) * o->max_sequences;

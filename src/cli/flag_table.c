@@ -131,6 +131,8 @@ static const mf_flag flags[] = {
      .choices = "f16|f32|q8_0", .help = "the same: K and V have one format"},
     {"--no-prefix-cache", NULL, MF_FLAG_BOOL, ENGINES, MF_GROUP_MACHINE, AT(no_prefix_cache),
      .help = "evaluates every prompt whole; the same bytes, another speed"},
+    {"--populate", NULL, MF_FLAG_BOOL, RUN | BENCH, MF_GROUP_MACHINE, AT(populate),
+     .help = "gives the KV cache its memory at the start instead of when it is first used"},
     {"--no-kv-share", NULL, MF_FLAG_BOOL, ENGINES, MF_GROUP_MACHINE, AT(no_kv_share),
      .help = "copies what prompts have in common instead of sharing it; the same bytes, more memory"},
     {"--backend", "NAME,…", MF_FLAG_LIST, MODELS | MF_CMD_DOCTOR, MF_GROUP_MACHINE, AT(backends), .env = "MINFER_BACKENDS",

@@ -132,6 +132,7 @@ bool mf_engine_params_from(const mf_options *o, mf_engine_params *params, mf_err
     params->fuse = MF_FUSE_ALL & ~o->no_fuse;
     params->prefix_cache = !o->no_prefix_cache;
     params->kv_share = !o->no_kv_share;
+    params->populate = o->populate;
     params->trace_dir = o->trace;
     params->dump_dir = o->dump_dir;
     params->dump_names = o->dump_names;

@@ -51,7 +51,7 @@ typedef struct mf_options {
     const char *cache_type, *cache_type_k, *cache_type_v;
     const char *cpu; // kernel row; NULL or "": the best
     mf_text_list backends;
-    bool no_prefix_cache, no_kv_share;
+    bool no_prefix_cache, no_kv_share, populate;
     unsigned no_fuse;                         // MF_FUSE_*
     const char *dump_dot, *dump_json, *trace; // NULL: not asked for
     const char *dump_dir, *dump_names;

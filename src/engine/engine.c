@@ -104,6 +104,7 @@ mf_engine *mf_engine_new(const mf_model *model, const mf_device_list *devices, c
     ok = ok && (e->scratch = mf_sampler_scratch_new(model->hparams.n_vocab, err)) && mf_batch_new(&e->batch, &p, err) &&
          (e->kv = mf_kv_new(&kv, devices->device[devices->n - 1], err)) &&
          (e->exec = compile_to_run(model, devices, &p, err));
+    if (ok && p.populate) mf_kv_populate(e->kv);
     mf_graph_watch watch = {
         .trace_dir = p.trace_dir, .dump_dir = p.dump_dir, .dump_names = p.dump_names, .timing = p.op_timing};
     ok = ok && ((!p.trace_dir && !p.dump_dir && !p.op_timing) || mf_graph_exec_watch(e->exec, &watch, err));

@@ -20,6 +20,7 @@ typedef struct mf_engine_params {
     mf_type kv_type;   // F16, F32 or Q8_0 (heads of a multiple of 32 channels)
     unsigned fuse;     // MF_FUSE_*
     bool prefix_cache; // take what earlier prompts that begin alike have evaluated (same bytes, other speed)
+    bool populate;     // cells get their memory when the engine is made, not when they are first used
     bool kv_share;     // as blocks that both use; else as copies (same bytes)
     const char *dump_dir, *dump_names; // NULL: off; else values of these names (NULL: all) go there whole, as .npy files
     const char *trace_dir;             // NULL: off; else every node's values go there (docs/debugging.md)

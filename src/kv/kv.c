@@ -57,6 +57,8 @@ mf_kv *mf_kv_new(const mf_kv_params *params, mf_device *device, mf_error *err) {
     return kv;
 }
 
+void mf_kv_populate(mf_kv *kv) { memset(kv->view.base, 0, kv->bytes); }
+
 void mf_kv_free(mf_kv *kv) {
     if (!kv) return;
     if (kv->view.base) kv->device->class->release(kv->device, kv->view.base, kv->bytes);

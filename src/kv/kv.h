@@ -42,6 +42,9 @@ bool mf_kv_bytes(const mf_kv_params *params, size_t *bytes, mf_error *err);
 // The store, in the device's memory. NULL with err. Refused by name and value: another cell type, heads that it
 // can't hold.
 mf_kv *mf_kv_new(const mf_kv_params *params, mf_device *device, mf_error *err);
+// Writes to every cell of a store that is not in use yet, so that the system gives it all its memory.
+void mf_kv_populate(mf_kv *kv);
+
 void mf_kv_free(mf_kv *kv); // NULL is fine
 
 const mf_kv_view *mf_kv_view_of(const mf_kv *kv);

@@ -19,7 +19,7 @@ static bool read_real(const mf_model *m, const char *suffix, double *out, mf_err
     float value = 0;
     if (!mf_gguf_get_f32(m->file, key, &value, err)) return false;
     if (!(value > 0 && value < 1e12F))
-        return mf_fail(err, MF_ERR_FORMAT, "%s is %g; it must be positive", key, (double)value);
+        return mf_fail(err, MF_ERR_FORMAT, "%s is %g; it must be positive and below 1e12", key, (double)value);
     *out = value;
     return true;
 }

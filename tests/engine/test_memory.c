@@ -106,6 +106,12 @@ static void grants_count(void **state) {
         assert_non_null(engines[i] = mf_engine_new(f.model, &f.devices, &p, &err));
         assert_true(mf_promise_untouched() >= before + (i + 1) * mf_engine_memory_of(engines[i]).kv);
     }
+    p.populate = true; // then it is used from the beginning
+    const uint64_t granted = mf_promise_untouched();
+    mf_engine *used = mf_engine_new(f.model, &f.devices, &p, &err);
+    assert_non_null(used);
+    assert_true(mf_promise_untouched() < granted + mf_engine_memory_of(used).kv);
+    mf_engine_free(used);
     mf_memory_plan one, many;
     assert_true(mf_memory_plan_make(f.model, &f.devices, &p, true, &many, &err));
     assert_int_equal(many.activations, mf_engine_memory_of(engines[0]).activations);
