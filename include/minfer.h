@@ -150,7 +150,8 @@ MINFER_API bool minfer_model_metadata(const minfer_model *model, const char *key
 
 // ---- Text and token ids. Those that can fail are refused for a model without a tokenizer (MINFER_ERROR_UNSUPPORTED).
 
-#define MINFER_ENCODE_SPECIAL 1u // BOS before and EOS behind, where the file asks for them
+#define MINFER_ENCODE_SPECIAL \
+    1u // BOS before (a text that begins with it gets no second one) and EOS behind, where the file asks for them
 #define MINFER_ENCODE_CONTROL 2u // the text of a control token becomes that token: not for text from strangers
 #define MINFER_ENCODE_PLAIN   4u // no text is special, not even that of a user-defined token
 
