@@ -102,6 +102,32 @@ static void a_decode_step_allocates_nothing(void **state) {
     mf_engine_free(e);
 }
 
+// The same where the cache is full, and one sequence gives its cells back to the other, finds its blocks and evaluates the rest again.
+static void nor_does_a_step_in_a_full_cache(void **state) {
+    (void)state;
+    if (!COUNTS_ALLOCATIONS) skip_because("a sanitizer has malloc for itself");
+    mf_error err = {0};
+    int32_t ids[80];
+    for (int i = 0; i < 80; i++) ids[i] = 30 + i;
+    mf_engine *e = engine(256, 32, 2);
+    mf_sequence *s = sequence(e, 150), *other = sequence(e, 150);
+    assert_true(mf_sequence_append(s, ids, 80, &err) && mf_sequence_append(other, ids + 3, 70, &err));
+    const mf_event *events;
+    size_t n;
+    for (int i = 0; i < 8; i++) assert_true(mf_engine_step(e, &events, &n, &err));
+    int before = __atomic_load_n(&allocations, __ATOMIC_RELAXED), given_back = 0;
+    while (!mf_engine_idle(e)) {
+        int32_t evaluated = mf_sequence_n_evaluated(other);
+        assert_true(mf_engine_step(e, &events, &n, &err));
+        given_back += mf_sequence_n_evaluated(other) < evaluated;
+    }
+    assert_true(given_back > 0);
+    assert_int_equal(__atomic_load_n(&allocations, __ATOMIC_RELAXED) - before, 0);
+    mf_sequence_free(s);
+    mf_sequence_free(other);
+    mf_engine_free(e);
+}
+
 // Resident after load and use: at most the file, the cells, the planned activations and 60 MB.
 static void memory_stays_within_the_plan(void **state) {
     (void)state;
@@ -138,6 +164,7 @@ static void memory_stays_within_the_plan(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_decode_step_allocates_nothing),
+        cmocka_unit_test(nor_does_a_step_in_a_full_cache),
         cmocka_unit_test(memory_stays_within_the_plan),
     };
     return run_cases(argc, argv, tests, open_model, close_model);

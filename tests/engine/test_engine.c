@@ -212,22 +212,32 @@ static void logits_are_reported_from_a_row_on(void **state) {
 // A model whose weights give infinities ends the sequence with the layer and the operation, and not the others' engine.
 static void non_finite_activations_name_the_place(void **state) {
     (void)state;
-    mf_error err = {0};
-    mf_engine *e = engine(128, 32, 1);
-    float *norm = model.model->layers[1].ffn_norm->prepared, saved = norm[5];
-    norm[5] = __builtin_inff();
-    mf_sequence *s = sequence(e, 4);
-    assert_true(mf_sequence_append(s, (int32_t[]){50, 51, 52}, 3, &err));
-    mf_error why = {0};
-    assert_int_equal(drain(e, &why), MF_FINISH_ERROR);
-    assert_int_equal(why.code, MF_ERR_NUMERIC);
-    assert_non_null(strstr(why.text, "blk.1.ffn_norm"));
-    assert_int_equal(mf_sequence_n_tokens(s), 2); // without the row that failed
-    norm[5] = saved;
-    assert_true(mf_sequence_append(s, (int32_t[]){52}, 1, &err));
-    assert_int_equal(drain(e, NULL), MF_FINISH_LENGTH);
-    mf_sequence_free(s);
-    mf_engine_free(e);
+    static const char *const files[] = {MF_FIXTURES "/tiny/llama-mix.gguf", MF_FIXTURES "/tiny/llama-f32.gguf"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        mf_error err = {0};
+        fixture f;
+        if (!fixture_open(&f, files[i], NULL, 2, &err)) fail_msg("%s", err.text);
+        mf_engine_params p;
+        mf_engine_params_init(&p);
+        p.n_ctx = 128;
+        mf_engine *e = mf_engine_new(f.model, &f.devices, &p, &err);
+        assert_non_null(e);
+        float *norm = f.model->layers[1].ffn_norm->prepared, saved = norm[5];
+        norm[5] = __builtin_inff();
+        mf_sequence *s = sequence(e, 4);
+        assert_true(mf_sequence_append(s, (int32_t[]){50, 51, 52}, 3, &err));
+        mf_error why = {0};
+        assert_int_equal(drain(e, &why), MF_FINISH_ERROR);
+        assert_int_equal(why.code, MF_ERR_NUMERIC);
+        assert_non_null(strstr(why.text, "blk.1.ffn_norm"));
+        assert_int_equal(mf_sequence_n_tokens(s), 2); // without the row that failed
+        norm[5] = saved;
+        assert_true(mf_sequence_append(s, (int32_t[]){52}, 1, &err));
+        assert_int_equal(drain(e, NULL), MF_FINISH_LENGTH);
+        mf_sequence_free(s);
+        mf_engine_free(e);
+        fixture_close(&f);
+    }
 }
 
 // A model in which the weights of one token's embedding are not finite.

@@ -159,7 +159,10 @@ static void do_get_rows(const row_call *c) {
     }
 }
 
-static void do_rms_norm(const row_call *c) { c->k->rms_norm(c->a, c->node->weight->prepared, c->out, c->n, c->node->u.eps); }
+static void do_rms_norm(const row_call *c) {
+    c->k->rms_norm(c->a, c->node->weight->prepared, c->out, c->n, c->node->u.eps);
+    if (!mf_all_finite(MF_TYPE_F32, c->out, (size_t)c->n)) report_row(c); // float weights have no quantized rows, which tell
+}
 
 static void do_qk_norm(const row_call *c) {
     int32_t d = c->node->u.qk_norm.head_dim;
