@@ -204,6 +204,25 @@ static void idle_ones_give_way_first(void **state) {
     mf_engine_free(roomy);
 }
 
+// Also where a younger one runs: it is not interrupted.
+static void idle_ones_give_way_before_the_younger(void **state) {
+    (void)state;
+    request r[3];
+    mf_engine *e = engine(10);
+    for (int i = 0; i < 3; i++) open_request(e, &r[i], 20, -1);
+    append(&r[0], 0, 0, 200); // four blocks
+    drain(e, r, 3);
+    append(&r[1], 1, 1, 250), append(&r[2], 2, 2, 60); // four and one, then five and two
+    for (int32_t before = 0; !mf_engine_idle(e);) {
+        step(e, r, 3);
+        assert_true(mf_sequence_n_evaluated(r[2].seq) >= before);
+        before = mf_sequence_n_evaluated(r[2].seq);
+    }
+    assert_int_equal(mf_sequence_n_evaluated(r[0].seq), 0);
+    close_requests(r, 3);
+    mf_engine_free(e);
+}
+
 // Its cells can be shifted all the same: they are made again first.
 static void who_gave_way_can_be_shifted(void **state) {
     (void)state;
@@ -414,6 +433,7 @@ int main(void) {
         cmocka_unit_test(whoever_fits_alone_is_served),
         cmocka_unit_test(logits_are_reported_once),
         cmocka_unit_test(idle_ones_give_way_first),
+        cmocka_unit_test(idle_ones_give_way_before_the_younger),
         cmocka_unit_test(who_gave_way_can_be_shifted),
         cmocka_unit_test(moved_cells_stay),
         cmocka_unit_test(moved_cells_in_each_others_way),

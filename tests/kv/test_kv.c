@@ -125,6 +125,30 @@ static void shared_blocks_are_copied_before_a_write(void **state) {
     mf_kv_free(kv);
 }
 
+// Room beside other tables: blocks that several hold count once, and a block that is written must be one's own.
+static void room_beside_others(void **state) {
+    (void)state;
+    mf_kv *kv = open_small();
+    mf_error err = {0};
+    mf_kv_table a = {0}, b = {0}, c = {0}, own = {0};
+    const mf_kv_table *others[] = {&a, &b, &c, &own};
+    assert_true(mf_kv_extend(kv, &a, 4 * MF_KV_BLOCK, &err));
+    assert_true(mf_kv_share(kv, &a, 4 * MF_KV_BLOCK, &b, &err)); // the same four
+    assert_true(mf_kv_extend(kv, &c, 2 * MF_KV_BLOCK, &err));
+    assert_true(mf_kv_fits_beside(kv, &own, 4 * MF_KV_BLOCK, 0, others, 4));
+    assert_false(mf_kv_fits_beside(kv, &own, 4 * MF_KV_BLOCK + 1, 0, others, 4));
+    assert_false(mf_kv_fits_beside(kv, &own, 4 * MF_KV_BLOCK, 1, others, 4));
+    assert_true(mf_kv_fits_beside(kv, &own, 3 * MF_KV_BLOCK, 1, others, 4));
+    assert_true(mf_kv_fits_beside(kv, &own, 6 * MF_KV_BLOCK, 0, others, 2)); // without c
+    assert_true(mf_kv_share(kv, &a, 100, &own, &err));
+    assert_true(mf_kv_fits_beside(kv, &own, 5 * MF_KV_BLOCK, 0, others, 3));
+    assert_false(mf_kv_fits_beside(kv, &own, 5 * MF_KV_BLOCK + 1, 0, others, 3)); // its second block is to be copied
+    assert_true(mf_kv_fits_beside(kv, &own, 8 * MF_KV_BLOCK, 0, others + 2, 1));  // it has it alone then
+    assert_false(mf_kv_fits_beside(kv, &own, 8 * MF_KV_BLOCK + 1, 0, others + 2, 1));
+    mf_kv_release(kv, &a), mf_kv_release(kv, &b), mf_kv_release(kv, &c), mf_kv_release(kv, &own);
+    mf_kv_free(kv);
+}
+
 static void nothing_fragments(void **state) {
     (void)state;
     mf_kv *kv = open_small();
@@ -165,6 +189,32 @@ static void equal_blocks_keep_their_place(void **state) {
     assert_int_equal(c.n_cells, 2 * MF_KV_BLOCK);
     assert_int_equal(c.blocks.data[1], b.blocks.data[1]);
     mf_kv_release(kv, &a), mf_kv_release(kv, &b), mf_kv_release(kv, &c);
+    mf_kv_free(kv);
+}
+
+// Of blocks that nobody holds, those go first that were used least recently.
+static void the_least_recently_used_goes_first(void **state) {
+    (void)state;
+    mf_kv *kv = open_small();
+    mf_error err = {0};
+    int32_t tokens[3][MF_KV_BLOCK];
+    mf_kv_table t = {0}, wide = {0};
+    for (int i = 0; i < 3; i++) {
+        put(tokens[i], 1000 * i, MF_KV_BLOCK);
+        assert_true(mf_kv_extend(kv, &t, MF_KV_BLOCK, &err));
+        mf_kv_index(kv, &t, tokens[i]);
+        mf_kv_truncate(kv, &t, 0);
+    }
+    assert_true(mf_kv_match(kv, tokens[0], MF_KV_BLOCK, &t, &err)); // used again
+    mf_kv_truncate(kv, &t, 0);
+    assert_true(mf_kv_extend(kv, &wide, 9 * MF_KV_BLOCK, &err)); // two of the three must go
+    static const int32_t left[] = {MF_KV_BLOCK, 0, 0};
+    for (int i = 2; i >= 0; i--) {
+        assert_true(mf_kv_match(kv, tokens[i], MF_KV_BLOCK, &t, &err));
+        assert_int_equal(t.n_cells, left[i]);
+        mf_kv_truncate(kv, &t, 0);
+    }
+    mf_kv_release(kv, &t), mf_kv_release(kv, &wide);
     mf_kv_free(kv);
 }
 
@@ -210,7 +260,9 @@ int main(void) {
         cmocka_unit_test(grow_and_shrink),
         cmocka_unit_test(full_is_all_or_nothing),
         cmocka_unit_test(shared_blocks_are_copied_before_a_write),
+        cmocka_unit_test(room_beside_others),
         cmocka_unit_test(nothing_fragments),
+        cmocka_unit_test(the_least_recently_used_goes_first),
         cmocka_unit_test(equal_blocks_keep_their_place),
         cmocka_unit_test(copies_instead_of_references),
     };
