@@ -190,6 +190,24 @@ static void moved_blocks_are_not_indexed(void **state) {
     mf_kv_free(kv);
 }
 
+// Of two shifts the one that begins first says which cells are as they were.
+static void a_second_shift_may_begin_before_the_first(void **state) {
+    (void)state;
+    mf_rope_params rope = {.n_dims = HEAD_DIM, .inv_freq = inv_freq, .magnitude = 1};
+    static const int32_t keep[][3] = {{150, 70, 70}, {70, 150, 70}};
+    for (int i = 0; i < 2; i++) {
+        mf_kv *kv = open_kv(MF_TYPE_F16);
+        mf_error err = {0};
+        mf_kv_table a = {0};
+        assert_true(mf_kv_extend(kv, &a, 330, &err));
+        assert_true(mf_kv_shift(kv, &a, keep[i][0], 20, &rope, &err) && mf_kv_shift(kv, &a, keep[i][1], 20, &rope, &err));
+        assert_true(a.shifted);
+        assert_int_equal(a.n_pure, keep[i][2]);
+        mf_kv_release(kv, &a);
+        mf_kv_free(kv);
+    }
+}
+
 static void a_shift_is_whole_or_refused(void **state) {
     (void)state;
     mf_rope_params rope = {.n_dims = HEAD_DIM, .inv_freq = inv_freq, .magnitude = 1};
@@ -219,6 +237,7 @@ static void a_shift_is_whole_or_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(cells_move), cmocka_unit_test(others_keep_their_cells),
                                        cmocka_unit_test(moved_blocks_are_not_indexed),
+                                       cmocka_unit_test(a_second_shift_may_begin_before_the_first),
                                        cmocka_unit_test(a_shift_is_whole_or_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
