@@ -179,7 +179,13 @@ static void logits_are_reported_once(void **state) {
     append(&alone, 1, 2, 60);
     drain(roomy, &alone, 1);
     assert_memory_equal(alone.sum, r[1].sum, sizeof alone.sum);
-    close_requests(r, 2), close_requests(&alone, 1);
+    request known; // rows whose logits are wanted don't come from the index
+    open_request(roomy, &known, 0, 0);
+    append(&known, 1, 1, 280);
+    drain(roomy, &known, 1);
+    assert_int_equal(known.n_rows, 280);
+    assert_int_equal(mf_sequence_n_cached(known.seq), 0);
+    close_requests(r, 2), close_requests(&alone, 1), close_requests(&known, 1);
     mf_engine_free(e);
     mf_engine_free(roomy);
 }
@@ -219,6 +225,7 @@ static void idle_ones_give_way_before_the_younger(void **state) {
         before = mf_sequence_n_evaluated(r[2].seq);
     }
     assert_int_equal(mf_sequence_n_evaluated(r[0].seq), 0);
+    assert_int_equal(mf_engine_kv_stats(e).hit_cells, 0); // nor did it find its cells again within a step
     close_requests(r, 3);
     mf_engine_free(e);
 }
