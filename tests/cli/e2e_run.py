@@ -6,6 +6,7 @@ import random
 import signal
 import struct
 import subprocess
+import time
 
 import command
 from command import MINFER, environment, good, refused, run, scratch, tiny, with_metadata, with_text
@@ -303,6 +304,14 @@ def interrupt():
     out, err = p.communicate(timeout=60)
     assert p.returncode == 130 and b"error" not in err, (p.returncode, err)
     assert out == b"" or json.loads(out)["finish_reason"] == "cancelled", out
+    # While the template is rendered, which would be refused only after a second's work.
+    slow = "{% set x = 'x' * 30000000 %}{% for i in range(100000) %}{% if 'xxy' in x %}{% endif %}{% endfor %}"
+    p = subprocess.Popen([MINFER, MODEL, "hi", "--verbose", "--chat-template", slow], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                         stdin=subprocess.DEVNULL, env=environment(), bufsize=0)
+    time.sleep(0.3)
+    p.send_signal(signal.SIGINT)
+    err = p.communicate(timeout=60)[1]
+    assert p.returncode in (130, -signal.SIGINT), (p.returncode, err)  # the latter on a machine so slow that nothing was loaded yet
 
 
 def closed_output():

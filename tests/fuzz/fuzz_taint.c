@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "text/chat_template.h"
 #include "text/tiny_vocab.h"
 
@@ -28,6 +29,7 @@ static int32_t first_control;
 static mf_json *talks[2];
 
 static void make(void) {
+    mf_log_set_level(MF_LOG_ERROR);
     static const char *const texts[] = {A, B, C, D, E, F}, *const sources[] = {TALK(A, B, C), TALK(D, E, F)};
     static tiny_vocab v;
     static mf_arena arena;
