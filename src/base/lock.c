@@ -134,6 +134,11 @@ bool mf_lock_check(const mf_lock *l, bool *missing, mf_error *err) {
            mf_fail(err, MF_ERR_IO, "can't write '%.300s': another program has replaced it", l->target);
 }
 
+bool mf_lock_is(const mf_lock *l, const char *path) {
+    struct stat own, there;
+    return l->target && fstat(l->fd, &own) == 0 && stat(path, &there) == 0 && same_file(&own, &there);
+}
+
 // ---- Replacing
 
 int mf_lock_begin(const mf_lock *l, char **temporary, mf_error *err) {

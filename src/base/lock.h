@@ -20,6 +20,9 @@ bool mf_lock_take(mf_lock *l, const char *path, bool create, mf_error *err);
 // Whether the locked file still stands under its name; *missing: no file does. False with err: another program has put one there.
 bool mf_lock_check(const mf_lock *l, bool *missing, mf_error *err);
 
+// Whether a path, by whatever name, is the locked file.
+bool mf_lock_is(const mf_lock *l, const char *path);
+
 // Begins a file that is to take the place of the locked one: its descriptor, and its name in *temporary (freed with free). It has the
 // mode of the one that stands there. -1 with err. Given up with mf_lock_drop.
 int mf_lock_begin(const mf_lock *l, char **temporary, mf_error *err);

@@ -48,7 +48,7 @@ bool mf_chat_command(mf_chat *c, mf_str line, mf_error *err);
 
 // chat_file.c: the history as JSON. Writing is whole or not at all; loading replaces the conversation.
 bool mf_chat_history(const mf_chat *c, mf_buf *text, mf_error *err);
-bool mf_chat_save(const mf_chat *c, const char *path, mf_error *err);
+bool mf_chat_save(mf_chat *c, const char *path, mf_error *err);
 bool mf_chat_load(mf_chat *c, const char *path, mf_error *err);
 
 // chat_session.c: --session FILE. Opening locks both files before anything is read, and takes up the history in FILE and the cells in

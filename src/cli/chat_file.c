@@ -39,9 +39,11 @@ bool mf_chat_history(const mf_chat *c, mf_buf *text, mf_error *err) {
     return !text->failed || mf_fail_memory(err, text->len, "the history");
 }
 
-bool mf_chat_save(const mf_chat *c, const char *path, mf_error *err) {
+bool mf_chat_save(mf_chat *c, const char *path, mf_error *err) {
     mf_buf text = {0};
-    bool ok = mf_chat_history(c, &text, err) && mf_file_write_private(path, text.data, text.len, err);
+    bool ok = mf_chat_history(c, &text, err) && (mf_lock_is(&c->history, path) // the session's own: its lock stays with it
+                                                     ? mf_lock_write(&c->history, text.data, text.len, err)
+                                                     : mf_file_write_private(path, text.data, text.len, err));
     free(text.data);
     return ok;
 }

@@ -271,7 +271,7 @@ def killed():
         p.stdout.close()
         p.stderr.close()
         assert "error" not in err and "read again: /" not in err, err
-        if not os.path.exists(path):  # killed before the first turn of all was committed
+        if not os.path.exists(path) or not os.path.getsize(path):  # killed before the first turn of all was committed
             assert said == 0 and shown.count(b"\n") == 0, shown
             continue
         with open(path) as f:

@@ -129,6 +129,24 @@ def what_others_do_to_the_files():
         assert f.read() == b"mine"
 
 
+def saving_over_the_sessions_own_file():
+    path = path_of("itself")
+    commands = [] if b"--commands" not in good("chat", "--help").out else ["--commands"]
+    for name in (path, os.path.join(os.path.dirname(path), ".", "talk")):
+        r = good(*CHAT, *commands, "--session", path, stdin=f"one\n/save {name}\ntwo".encode())
+        assert "error" not in r.err, r.err
+    assert questions(path) == ["one", "two"] * 2
+
+
+def no_draw_is_used_twice():
+    """Also where the cells don't fit and the conversation is read again."""
+    path = path_of("draws")
+    for turn, args in enumerate(([], ["-ctk", "f32", "-ctv", "f32"], [])):
+        good("chat", MODEL, "-n", "4", "--ignore-eos", "--session", path, *args, stdin=b"the same")
+        with open(path) as f:
+            assert json.load(f)["draws"] == 4 * (turn + 1)
+
+
 def what_a_killed_process_left_goes():
     path = path_of("left")
     left = [path + ".0123456789abcdef.tmp", path + ".kv.fedcba9876543210.tmp"]
@@ -186,5 +204,5 @@ def a_model_that_differs_late_is_another():
 
 if __name__ == "__main__":
     command.main([two_begin_one_session, the_second_is_refused_before_the_first_turn, nothing_was_said, what_is_not_ours_stays,
-                  what_can_not_be_kept_is_refused_at_once, what_others_do_to_the_files, what_a_killed_process_left_goes,
+                  what_can_not_be_kept_is_refused_at_once, what_others_do_to_the_files, saving_over_the_sessions_own_file, no_draw_is_used_twice, what_a_killed_process_left_goes,
                   damage_costs_what_stands_behind_it, a_model_that_differs_late_is_another])
