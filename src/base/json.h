@@ -52,7 +52,8 @@ void mf_json_key(mf_json_writer *w, const char *key);
 void mf_json_key_str(mf_json_writer *w, mf_str key);
 void mf_json_string(mf_json_writer *w, mf_str text); // bytes that are not UTF-8 are written as U+FFFD
 void mf_json_int(mf_json_writer *w, int64_t value);
-void mf_json_real(mf_json_writer *w, double value); // shortest text that reads back the same; not finite: null
+void mf_json_number(mf_json_writer *w, mf_str lexeme); // as it is
+void mf_json_real(mf_json_writer *w, double value);    // shortest text that reads back the same; not finite: null
 void mf_json_bool(mf_json_writer *w, bool value);
 void mf_json_null(mf_json_writer *w);
 

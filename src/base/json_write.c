@@ -80,6 +80,11 @@ void mf_json_string(mf_json_writer *w, mf_str text) {
     quote(w->out, text);
 }
 
+void mf_json_number(mf_json_writer *w, mf_str lexeme) {
+    separate(w);
+    mf_buf_str(w->out, lexeme);
+}
+
 void mf_json_int(mf_json_writer *w, int64_t value) {
     separate(w);
     mf_buf_printf(w->out, "%" PRId64, value);

@@ -90,6 +90,11 @@ static void take_event(run *r, const mf_event *e) {
         a->error = e->error;
         return;
     }
+    if (e->finish == MF_FINISH_CONSTRAINT) {
+        a->finish = "constraint";
+        a->error = e->error;
+        return;
+    }
     bool ends_text = e->finish == MF_FINISH_STOP;
     if (e->token >= 0 && !ends_text && !take_token(r, e->token)) return;
     if (ends_text && e->token >= 0 && e->token < mf_tokenizer_n_vocab(r->l->tokenizer))
@@ -135,8 +140,7 @@ static void loop(run *r) {
     if (!mf_think_end(&a->think, r->request->out)) not_shown(r);
 }
 
-// Whether a prompt ends with the mark that opens a thought, and white space at most.
-static bool ends_open(const mf_tokenizer *t, const int32_t *ids, size_t n, const mf_reasoning_marks *marks) {
+bool mf_answer_begins_open(const mf_tokenizer *t, const int32_t *ids, size_t n, const mf_reasoning_marks *marks) {
     mf_buf text = {0};
     for (size_t i = n > ENDING ? n - ENDING : 0; i < n; i++)
         if (ids[i] < mf_tokenizer_n_vocab(t)) mf_tokenizer_piece(t, ids[i], true, &text);
@@ -148,7 +152,7 @@ static bool ends_open(const mf_tokenizer *t, const int32_t *ids, size_t n, const
 }
 
 static void begin_text(run *r, const mf_options *o, const int32_t *prompt, size_t n) {
-    mf_think_init(&r->a->think, o, r->request->marks, ends_open(r->l->tokenizer, prompt, n, r->request->marks));
+    mf_think_init(&r->a->think, o, r->request->marks, mf_answer_begins_open(r->l->tokenizer, prompt, n, r->request->marks));
 }
 
 bool mf_answer_make(mf_answer *a, const mf_loaded *l, const mf_options *o, const mf_answer_request *request, mf_error *err) {
@@ -169,6 +173,8 @@ bool mf_answer_make(mf_answer *a, const mf_loaded *l, const mf_options *o, const
     params.max_tokens = o->n_predict;
     params.stop = request->eog;
     params.n_stop = o->ignore_eos ? 0 : request->n_eog;
+    params.constraint = request->constraint;
+    params.ignore_ends = o->ignore_eos;
     if (a->n_top >= 0) {
         size_t n_vocab = (size_t)l->model->hparams.n_vocab;
         r.logits = mf_alloc(n_vocab, sizeof *r.logits);

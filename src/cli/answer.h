@@ -22,9 +22,9 @@ typedef struct mf_answer {
     int32_t n_prompt, n_generated;       // n_generated counts the ending token
     double prompt_seconds, decode_seconds;
     mf_kv_stats kv;     // of the engine's cache at the end
-    const char *finish; // "stop", "length", "cancelled", "error"
+    const char *finish; // "stop", "length", "constraint", "cancelled", "error"
     int n_dropped;      // bytes of an incomplete character at the end
-    mf_error error;     // where finish is "error"
+    mf_error error;     // where finish is "error" or "constraint"
 } mf_answer;
 
 typedef struct mf_answer_request {
@@ -36,14 +36,18 @@ typedef struct mf_answer_request {
     const mf_sampler_params *sampler;
     const int32_t *eog; // ids that end the answer
     size_t n_eog;
-    const mf_reasoning_marks *marks; // of the model's thoughts
-    mf_output *out;                  // where text goes as it comes; NULL: nowhere
+    struct mf_constraint *constraint; // what the answer may say; NULL: anything
+    const mf_reasoning_marks *marks;  // of the model's thoughts
+    mf_output *out;                   // where text goes as it comes; NULL: nowhere
 } mf_answer_request;
 
 // Generates into *a (which is made by it and freed by the caller in any case). Ctrl-C, an output that can't be written and
 // an error in a step end it in a->finish. False with err: it could not begin.
 bool mf_answer_make(mf_answer *a, const mf_loaded *l, const mf_options *o, const mf_answer_request *request, mf_error *err);
 void mf_answer_free(mf_answer *a);
+
+// Whether a prompt ends with the mark that opens a thought, and white space at most.
+bool mf_answer_begins_open(const mf_tokenizer *t, const int32_t *ids, size_t n, const mf_reasoning_marks *marks);
 
 // Says that the answer ended inside a thought, where it did.
 void mf_answer_note_cut(const mf_answer *a);

@@ -5,6 +5,7 @@
 #include "base/lock.h"
 #include "chat/conversation.h"
 #include "cli/answer.h"
+#include "cli/constrain.h"
 #include "cli/line.h"
 #include "cli/load.h"
 #include "cli/prompt.h"
@@ -23,6 +24,7 @@ typedef struct mf_chat {
     mf_loaded loaded;
     mf_token_array eog;
     mf_sampling sampling;
+    mf_constrained constrained;
     mf_sequence *sequence;
     mf_conversation conversation;
     mf_prompt_source prompt;

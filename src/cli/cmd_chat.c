@@ -14,13 +14,24 @@
 
 // ---- Loading
 
+// The constraint of every answer. Whether answers begin inside a thought is seen in the prompt of a conversation's first one.
+static bool constrain(mf_chat *c, mf_error *err) {
+    if (!mf_constrain_wanted(c->o)) return true;
+    mf_token_array ids = {0};
+    const mf_chat_message first = {.role = MF_STR("user"), .content = MF_STR("?")};
+    bool ok = mf_prompt_messages(&c->prompt, &first, 1, true, &ids, err);
+    bool open = ok && mf_answer_begins_open(c->loaded.tokenizer, ids.data, ids.len, c->marks);
+    free(ids.data);
+    return ok && mf_constrain_make(&c->constrained, c->o, &c->loaded, c->marks, open, err);
+}
+
 static bool load(mf_chat *c, const char *path, mf_error *err) {
     mf_loaded *l = &c->loaded;
     mf_engine_params params;
     if (!mf_load_for_answers(l, c->o, path, &params, err) || !mf_load_ends(l, &c->eog, err)) return false;
     c->prompt = (mf_prompt_source){l, c->o, mf_prompt_template(l, c->o, false, err), false};
     c->marks = mf_prompt_marks(l, c->o);
-    return c->prompt.template &&
+    return c->prompt.template && constrain(c, err) &&
            mf_sampling_make(&c->sampling, c->o, l->file, l->tokenizer, c->eog.data, c->eog.len, l->model->hparams.n_vocab,
                             err) &&
            mf_load_ctx(l, c->o, 0, &params, err) && mf_load_engine(l, &params, err);
@@ -39,6 +50,8 @@ static bool begin(mf_chat *c, mf_error *err) {
     params.max_tokens = c->o->n_predict;
     params.stop = c->eog.data;
     params.n_stop = c->o->ignore_eos ? 0 : c->eog.len;
+    params.constraint = c->constrained.constraint;
+    params.ignore_ends = c->o->ignore_eos;
     c->sequence = mf_sequence_new(c->loaded.engine, &params, err);
     if (!c->sequence) return false;
     int32_t n_ctx = mf_sequence_n_ctx(c->sequence);
@@ -90,7 +103,7 @@ bool mf_chat_answer(mf_chat *c, mf_error *err) {
     if (answer.finish[0] == 'l' && c->o->n_predict != answer.n_generated)
         mf_log(MF_LOG_NOTICE, "the context is full: the answer ends here");
     mf_answer_note_cut(&answer);
-    if (ok && answer.finish[0] == 'e') *err = answer.error, ok = false;
+    if (ok && (answer.finish[0] == 'e' || strcmp(answer.finish, "constraint") == 0)) *err = answer.error, ok = false;
     if (ok && c->o->session) ok = mf_chat_session_commit(c, err);
     mf_answer_free(&answer);
     return ok && !c->out.failed;
@@ -224,6 +237,7 @@ int mf_command_chat(mf_options *o) {
     mf_sequence_free(c.sequence);
     mf_chat_template_free(c.prompt.template);
     mf_sampling_free(&c.sampling);
+    mf_constrain_drop(&c.constrained);
     free(c.eog.data);
     mf_unload(&c.loaded);
     return code;

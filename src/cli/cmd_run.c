@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "cli/answer.h"
 #include "cli/commands.h"
+#include "cli/constrain.h"
 #include "cli/input.h"
 #include "cli/inside.h"
 #include "cli/piece.h"
@@ -22,6 +23,7 @@ typedef struct job {
     mf_token_array prompt, eog;
     mf_sampling sampling;
     int32_t n_ctx;
+    mf_constrained constrained;
     mf_answer answer;
     mf_output out;
 } job;
@@ -44,6 +46,9 @@ static bool load(job *j, const char *path, mf_error *err) {
            mf_load_ends(l, &j->eog, err) &&
            mf_sampling_make(&j->sampling, j->o, l->file, l->tokenizer, j->eog.data, j->eog.len, l->model->hparams.n_vocab,
                             err) &&
+           mf_constrain_make(&j->constrained, j->o, l, j->o->raw ? NULL : mf_prompt_marks(l, j->o),
+                             mf_answer_begins_open(l->tokenizer, j->prompt.data, j->prompt.len, mf_prompt_marks(l, j->o)),
+                             err) &&
            choose_ctx(j, &params, err) && mf_load_engine(l, &params, err);
 }
 
@@ -182,7 +187,8 @@ static int finish(job *j) {
     mf_inside_timing(&j->loaded);
     mf_log_kv(a->kv);
     if (a->finish[0] == 'e') return mf_cli_fail(&a->error);
-    return a->finish[0] == 'c' ? MF_EXIT_INTERRUPTED : MF_EXIT_DONE;
+    if (strcmp(a->finish, "constraint") == 0) return mf_cli_fail(&a->error);
+    return strcmp(a->finish, "cancelled") == 0 ? MF_EXIT_INTERRUPTED : MF_EXIT_DONE;
 }
 
 static int check_usage(const mf_options *o, mf_error *err) {
@@ -212,6 +218,7 @@ static int answer(job *j, mf_error *err) {
                                  .sampler = &j->sampling.params,
                                  .eog = j->eog.data,
                                  .n_eog = j->eog.len,
+                                 .constraint = j->constrained.constraint,
                                  .marks = mf_prompt_marks(&j->loaded, j->o),
                                  .out = j->o->json ? NULL : &j->out};
     bool dump = j->o->dump_dot || j->o->dump_json;
@@ -232,6 +239,7 @@ int mf_command_run(mf_options *o) {
     }
     mf_answer_free(&j.answer);
     mf_sampling_free(&j.sampling);
+    mf_constrain_drop(&j.constrained);
     free(j.storage.data);
     free(j.prompt.data);
     free(j.eog.data);

@@ -25,6 +25,8 @@ static const mf_command commands[] = {
     {"tokenize", "MODEL [TEXT]", "shows the token ids of a text, or the text of ids", mf_command_tokenize, MF_CMD_TOKENIZE,
      2, NULL},
     {"render", "[MODEL]", "shows what a chat template makes of a conversation", mf_command_render, MF_CMD_RENDER, 1, NULL},
+    {"grammar", "FILE", "says whether a text is what a grammar or a JSON Schema allows", mf_command_grammar, MF_CMD_GRAMMAR,
+     -1, NULL},
     {"bench", "MODEL", "measures speed, beside what the machine could do", mf_command_bench, MF_CMD_BENCH, 1, NULL},
     {"perplexity", "MODEL", "measures how well a model predicts a text, and how far it is from another's predictions",
      mf_command_perplexity, MF_CMD_PERPLEXITY, 1, NULL},
@@ -72,7 +74,7 @@ const char *mf_cli_model(const mf_options *o, mf_error *err) {
 // A first word that is neither a subcommand nor a file may have been meant as a subcommand.
 static bool check_first_word(const char *word, mf_error *err) {
     if (access(word, F_OK) == 0 || strpbrk(word, "/.:") || mf_models_has(word)) return true;
-    static const char later[] = "serve pull download grammar convert quantize split merge specverify viz";
+    static const char later[] = "serve pull download convert quantize split merge specverify viz";
     if (mf_names_have(later, mf_str_of(word)))
         return mf_fail(err, MF_ERR_UNSUPPORTED,
                        "the command '%s' is not in this version; minfer --help lists those that are", word);

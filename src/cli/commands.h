@@ -10,6 +10,7 @@ int mf_command_session(mf_options *o);
 int mf_command_info(mf_options *o);
 int mf_command_tokenize(mf_options *o);
 int mf_command_render(mf_options *o);
+int mf_command_grammar(mf_options *o);
 int mf_command_bench(mf_options *o);
 int mf_command_doctor(mf_options *o);
 int mf_command_perplexity(mf_options *o);

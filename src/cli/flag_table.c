@@ -17,6 +17,9 @@
 #define REAL(f)    MF_FLAG_REAL, RUN, MF_GROUP_SAMPLING, AT(sampler.f)
 #define INTEGER(f) MF_FLAG_INT, RUN, MF_GROUP_SAMPLING, AT(sampler.f), RANGE(INT32_MIN, INT32_MAX)
 
+#define CONSTRAINED         (RUN | MF_CMD_GRAMMAR)
+#define CONSTRAINT(kind, f) MF_FLAG_##kind, CONSTRAINED, MF_GROUP_SAMPLING, AT(f), .source = MF_SOURCE_CONSTRAINT
+
 static const mf_flag flags[] = {
     // Model and text
     {"--model -m", "FILE", MF_FLAG_TEXT, MODELS, MF_GROUP_TEXT, AT(model), .source = MF_SOURCE_MODEL,
@@ -117,6 +120,20 @@ static const mf_flag flags[] = {
     {"--mirostat-m", "N", INTEGER(mirostat_m), .help = "candidates that version 1 estimates from"},
     {"--logit-bias -l", "ID:BIAS,…", MF_FLAG_BIAS, RUN, MF_GROUP_SAMPLING, AT(logit_bias),
      .help = "added to a token's logit, -100 to 100; may be repeated"},
+
+    {"--grammar --grammar-str", "FILE|TEXT", CONSTRAINT(TEXT, grammar),
+     .help = "answers only what a GBNF grammar allows: a file, or the text itself"},
+    {"--grammar-file", "FILE", CONSTRAINT(TEXT, grammar_file), .help = "the same out of a file"},
+    {"--json-schema -j --json-schema-str", "FILE|TEXT", CONSTRAINT(TEXT, json_schema),
+     .help = "answers only JSON that a schema allows: a file, or the text itself"},
+    {"--json-schema-file -jf", "FILE", CONSTRAINT(TEXT, json_schema_file), .help = "the same out of a file"},
+    {"--json-object", NULL, CONSTRAINT(BOOL, json_object), .help = "answers only a JSON object"},
+    {"--schema-any-order", NULL, MF_FLAG_BOOL, CONSTRAINED, MF_GROUP_SAMPLING, AT(schema_any_order),
+     .help = "lets an object's declared properties come in any order"},
+    {"--schema-closed", NULL, MF_FLAG_BOOL, CONSTRAINED, MF_GROUP_SAMPLING, AT(schema_closed),
+     .help = "lets objects that declare properties have no others, unless the schema says so"},
+    {"--strict-oneof", NULL, MF_FLAG_BOOL, CONSTRAINED, MF_GROUP_SAMPLING, AT(strict_oneof),
+     .help = "refuses oneOf, which else is taken as anyOf"},
 
     // Machine
     {"--threads -t", "N", MF_FLAG_INT, THREADED, MF_GROUP_MACHINE, AT(threads), RANGE(1, 8192), .marks = MF_FLAG_NO_DEFAULT,

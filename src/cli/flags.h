@@ -20,7 +20,8 @@ enum { // subcommands, a set
     MF_CMD_CHAT = 1024,
     MF_CMD_SESSION = 2048,
     MF_CMD_HELP = 4096,
-    MF_CMD_ALL = 8191,
+    MF_CMD_GRAMMAR = 8192,
+    MF_CMD_ALL = 16383,
 };
 
 typedef struct mf_command {
@@ -67,6 +68,7 @@ typedef enum mf_flag_source {
     MF_SOURCE_TEMP,
     MF_SOURCE_KL,
     MF_SOURCE_FORM,
+    MF_SOURCE_CONSTRAINT,
     MF_SOURCE_COUNT
 } mf_flag_source;
 

@@ -7,7 +7,6 @@
 
 static const char cpu_only[] = "this version computes on the CPU alone";
 static const char no_download[] = "downloading is not in this version; give the path of a GGUF file";
-static const char no_grammar[] = "constrained output is not in this version";
 static const char as_template[] =
     "thinking is what the model's template makes of it; --chat-template-kwargs sets its variables";
 static const char own_turns[] = "turns are marked by the chat template";
@@ -75,7 +74,6 @@ static const mf_llama_flag flags[] = {
     {"--prompt-cache --slot-save-path", 1, REFUSED, "saved prompts are not in this version"},
     {"--prompt-cache-all --prompt-cache-ro", 0, REFUSED, "saved prompts are not in this version"},
     {"-hf -hfr --hf-repo -hff --hf-file -mu --model-url -dr --docker-repo -hft --hf-token", 1, REFUSED, no_download},
-    {"--grammar --grammar-file -j --json-schema -jf --json-schema-file", 1, REFUSED, no_grammar},
     {"--adaptive-target --adaptive-decay", 1, REFUSED,
      "adaptive-p is not in this version; --mirostat 2 and --typical come near"},
     {"--samplers --sampling-seq --sampler-seq", 1, REFUSED, own_order},

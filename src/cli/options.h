@@ -46,6 +46,8 @@ typedef struct mf_options {
     mf_sampler_params sampler;
     mf_text_list breakers;
     mf_array(mf_logit_bias) logit_bias;
+    const char *grammar, *grammar_file, *json_schema, *json_schema_file; // NULL: not given
+    bool json_object, schema_any_order, schema_closed, strict_oneof;
 
     int32_t batch, threads; // threads 0: the machine's default
     const char *cache_type, *cache_type_k, *cache_type_v;

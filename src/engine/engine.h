@@ -65,6 +65,9 @@ typedef struct mf_sequence_params {
                      // cache; a step takes at most max_outs of them. -1: only the last
     mf_logits_fn *on_logits; // NULL: not reported
     void *arg;
+    struct mf_constraint
+        *constraint;  // what each answer may say (sample/grammar/constraint.h); held by the sequence. NULL: anything
+    bool ignore_ends; // of a constraint's ending tokens: none is chosen as long as another is allowed
 } mf_sequence_params;
 
 void mf_sequence_params_init(mf_sequence_params *params);
@@ -116,14 +119,15 @@ typedef enum mf_finish {
     MF_FINISH_NONE,
     MF_FINISH_STOP,
     MF_FINISH_LENGTH,
-    MF_FINISH_ERROR
+    MF_FINISH_ERROR,
+    MF_FINISH_CONSTRAINT // no token is allowed: the constraint leads where the vocabulary can't go
 } mf_finish;
 
 typedef struct mf_event {
     mf_sequence *seq;
     int32_t token;    // generated in this step; -1: none
     mf_finish finish; // the sequence ended with this step
-    mf_error error;   // MF_FINISH_ERROR: why; the sequence can be used again
+    mf_error error;   // MF_FINISH_ERROR, MF_FINISH_CONSTRAINT: why; the sequence can be used again
 } mf_event;
 
 // Evaluates one batch: a row of every generating sequence, then prefill chunks up to n_batch rows; samples, and reports one event for

@@ -38,6 +38,7 @@ mf_sequence *mf_sequence_new(mf_engine *e, const mf_sequence_params *params, mf_
     mf_sequence *s = mf_alloc(1, sizeof *s);
     if (!s) return mf_fail_memory(err, sizeof *s, "a sequence"), NULL;
     *s = (mf_sequence){.engine = e, .params = *params, .n_cached = MF_ALL_CACHED};
+    s->params.constraint = NULL; // until it is held
     size_t cells = (size_t)e->seq_cells + 1;
     bool room = mf_array_reserve(&s->tokens, cells) && mf_array_reserve(&s->table.blocks, cells / MF_KV_BLOCK + 1);
     if (!room) mf_fail_memory(err, cells * sizeof(int32_t), "a sequence");
@@ -46,6 +47,7 @@ mf_sequence *mf_sequence_new(mf_engine *e, const mf_sequence_params *params, mf_
         mf_sampler_params_fit(&sampler, e->seq_cells);
         room = (s->sampler = mf_sampler_new_over(&sampler, e->scratch, err)) != NULL;
     }
+    room = room && mf_constrain_new(s, params->constraint, err);
     if (!room) {
         mf_sequence_free(s);
         return NULL;
@@ -59,6 +61,7 @@ void mf_sequence_free(mf_sequence *s) {
     mf_session_close(s->session);
     mf_kv_release(s->engine->kv, &s->table);
     mf_sampler_free(s->sampler);
+    mf_constrain_free(s);
     free(s->tokens.data);
     leave(s);
     free(s);
@@ -141,6 +144,7 @@ bool mf_sequence_shift(mf_sequence *s, int32_t n_keep, int32_t n_discard, mf_err
         return mf_fail(err, MF_ERR_ARGUMENT, "a shift that drops %d tokens behind %d; %d are evaluated", n_discard, n_keep,
                        n);
     if (!shift_cells(s, n_keep, n_discard, err)) return false;
+    bool placed = mf_constrain_placed(s);
     changed_from(s, n_keep);
     size_t behind = s->tokens.len - (size_t)(n_keep + n_discard);
     memmove(s->tokens.data + n_keep, s->tokens.data + n_keep + n_discard, behind * sizeof *s->tokens.data);
@@ -150,6 +154,7 @@ bool mf_sequence_shift(mf_sequence *s, int32_t n_keep, int32_t n_discard, mf_err
     s->n_seen = without(s->n_seen, n_keep, n_discard);
     if (s->n_cached != MF_ALL_CACHED) s->n_cached = without(s->n_cached, n_keep, n_discard);
     s->n_found = 0;
+    mf_constrain_moved(s, placed);
     return true;
 }
 

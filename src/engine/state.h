@@ -3,6 +3,7 @@
 #define MF_ENGINE_STATE_H
 
 #include "engine/engine.h"
+#include "sample/grammar/constraint.h"
 
 #define MF_ALL_CACHED INT32_MAX
 
@@ -24,6 +25,10 @@ struct mf_sequence {
     bool running;     // was given rows since it began to wait or gave its cells back
     bool granted;     // there is room for all of its tokens in this step
     uint64_t served;  // the place of its last turn among all turns
+    mf_constraint_place place;         // where the answer stands in params.constraint
+    int32_t place_from;                // the n_prompt of that answer
+    int32_t n_placed;                  // tokens of the answer that led there; -1: there is no place yet
+    uint64_t *allowed;                 // a mask without the ending tokens, for ignore_ends
     struct mf_session *session;        // NULL: none
     int32_t saved_tokens, saved_cells; // leading ones that stand in its file as they are
 };
@@ -75,6 +80,17 @@ void mf_room_grant(mf_engine *e);
 bool mf_room_find_prefix(mf_sequence *s, mf_error *err);
 // Lets one other sequence give its cells back, for one that needs them at once. False: nobody is left who can.
 bool mf_room_widen(const mf_sequence *s);
+
+// constrain.c
+bool mf_constrain_new(mf_sequence *s, mf_constraint *c, mf_error *err); // holds it; NULL: none
+void mf_constrain_free(mf_sequence *s);
+void mf_constrain_moved(mf_sequence *s, bool was_placed); // tokens before the answer, or its first, were dropped
+bool mf_constrain_placed(const mf_sequence *s);           // the place is that of all tokens of the answer
+// The tokens that may come next: *mask, which the caller drops, and *allowed in it or in the sequence's. MF_FINISH_NONE, or why none can be
+// chosen, with err. Without a constraint both are NULL.
+mf_finish mf_constrain_mask(mf_sequence *s, mf_token_mask **mask, const uint64_t **allowed, mf_error *err);
+// Goes on to the place behind the last token, which was chosen under the mask. *ends: the token ends the answer.
+bool mf_constrain_advance(mf_sequence *s, bool *ends, mf_error *err);
 
 // step.c
 // Evaluates what a sequence had evaluated before it gave its cells back, without an event.

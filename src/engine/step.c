@@ -1,21 +1,37 @@
 // The one step: pick rows, run the graph, hand out logits, sample.
 #include "engine/state.h"
 
+// Chooses a token as the sampler and the constraint have it. MF_FINISH_NONE, or with err why there is none.
+static mf_finish choose(mf_sequence *s, const float *logits, int32_t *token, mf_error *err) {
+    mf_token_mask *mask = NULL;
+    const uint64_t *allowed = NULL;
+    mf_finish finish = mf_constrain_mask(s, &mask, &allowed, err);
+    if (finish == MF_FINISH_NONE && !mf_sampler_sample(s->sampler, logits, allowed, s->n_draws++, token, err))
+        finish = MF_FINISH_ERROR;
+    mf_token_mask_drop(mask);
+    return finish;
+}
+
 // Takes a token out of the logits of a sequence's last row.
 static void generate(mf_sequence *s, const float *logits) {
     int32_t token;
     mf_error err = {0};
-    if (!mf_sampler_sample(s->sampler, logits, s->n_draws++, &token, &err)) {
-        mf_sequence_end(s, -1, MF_FINISH_ERROR, &err);
+    mf_finish none = choose(s, logits, &token, &err);
+    if (none != MF_FINISH_NONE) {
+        mf_sequence_end(s, -1, none, &err);
         return;
     }
     mf_sampler_accept(s->sampler, token);
     s->n_generated++;
-    bool stop = mf_sequence_is_stop(s, token);
+    bool stop = mf_sequence_is_stop(s, token), ends = false;
     bool full = (int32_t)s->tokens.len >= s->engine->seq_cells,
          enough = s->params.max_tokens >= 0 && s->n_generated >= s->params.max_tokens;
     s->tokens.data[s->tokens.len++] = token; // there is room for one token more than there are cells
-    mf_sequence_end(s, token, stop ? MF_FINISH_STOP : full || enough ? MF_FINISH_LENGTH : MF_FINISH_NONE, NULL);
+    if (!mf_constrain_advance(s, &ends, &err)) {
+        mf_sequence_end(s, -1, MF_FINISH_ERROR, &err);
+        return;
+    }
+    mf_sequence_end(s, token, stop || ends ? MF_FINISH_STOP : full || enough ? MF_FINISH_LENGTH : MF_FINISH_NONE, NULL);
 }
 
 // A row whose activation turned non-finite ends its sequence, naming where, and is cut off with what is behind it.

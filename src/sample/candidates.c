@@ -55,20 +55,34 @@ static int32_t copy_block(float *restrict to, const float *restrict from) {
     return bad;
 }
 
-bool mf_candidates_load(mf_candidates *c, const float *logits, mf_error *err) {
-    size_t n = (size_t)c->n_vocab, i = 0;
+// The same for the first n of a block, as a word of bits allows.
+static int32_t copy_allowed(float *restrict to, const float *restrict from, size_t n, uint64_t word) {
     int32_t bad = 0;
-    for (; i + BLOCK <= n; i += BLOCK) bad |= copy_block(c->logits + i, logits + i);
-    for (; i < n; i++) {
-        bad |= !(logits[i] <= FLT_MAX);
-        c->logits[i] = logits[i];
+    for (size_t i = 0; i < n; i++) to[i] = -INFINITY;
+    if (n < BLOCK) word &= ((uint64_t)1 << n) - 1;
+    for (; word; word &= word - 1) {
+        int i = __builtin_ctzll(word);
+        bad |= !(from[i] <= FLT_MAX);
+        to[i] = from[i];
     }
-    return bad ? mf_logits_refuse(logits, err) : true;
+    return bad;
 }
 
-bool mf_logits_refuse(const float *logits, mf_error *err) {
+bool mf_candidates_load(mf_candidates *c, const float *logits, const uint64_t *allowed, mf_error *err) {
+    size_t n = (size_t)c->n_vocab, i = 0;
+    int32_t bad = 0;
+    for (; i + BLOCK <= n; i += BLOCK) {
+        bool all = !allowed || allowed[i / BLOCK] == UINT64_MAX;
+        bad |=
+            all ? copy_block(c->logits + i, logits + i) : copy_allowed(c->logits + i, logits + i, BLOCK, allowed[i / BLOCK]);
+    }
+    if (i < n) bad |= copy_allowed(c->logits + i, logits + i, n - i, allowed ? allowed[i / BLOCK] : UINT64_MAX);
+    return bad ? mf_logits_refuse(logits, allowed, err) : true;
+}
+
+bool mf_logits_refuse(const float *logits, const uint64_t *allowed, mf_error *err) {
     size_t i = 0;
-    while (logits[i] <= FLT_MAX) i++;
+    while (logits[i] <= FLT_MAX || (allowed && !(allowed[i / BLOCK] >> i % BLOCK & 1))) i++;
     return mf_fail(err, MF_ERR_NUMERIC, "the logit of token %zu is %s", i, logits[i] > 0 ? "infinite" : "not a number");
 }
 

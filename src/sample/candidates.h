@@ -21,8 +21,8 @@ float mf_logits_block_max(const float *block);
 // The lanes' sum in a fixed order: halves onto halves.
 double mf_sum_of_lanes(const double lane[MF_LOGITS_LANES]);
 
-// Refuses a row that has a NaN or +infinity, naming the first one. Always false.
-bool mf_logits_refuse(const float *logits, mf_error *err);
+// Refuses a row that has a NaN or +infinity among the allowed (NULL: all), naming the first one. Always false.
+bool mf_logits_refuse(const float *logits, const uint64_t *allowed, mf_error *err);
 
 typedef struct mf_candidate {
     int32_t id;
@@ -46,8 +46,9 @@ typedef struct mf_candidates {
 bool mf_candidates_init(mf_candidates *c, int32_t n_vocab, mf_error *err);
 void mf_candidates_free(mf_candidates *c);
 
-// Copies n_vocab logits. MF_ERR_NUMERIC: one is NaN or +infinity.
-bool mf_candidates_load(mf_candidates *c, const float *logits, mf_error *err);
+// Copies n_vocab logits; those of tokens without a bit in `allowed` (a word for each block; NULL: all have one) become -infinity unseen.
+// MF_ERR_NUMERIC: one that is seen is NaN or +infinity.
+bool mf_candidates_load(mf_candidates *c, const float *logits, const uint64_t *allowed, mf_error *err);
 
 // Finds the maxima. MF_ERR_NUMERIC: nothing is above -infinity, or something is +infinity.
 bool mf_candidates_scan(mf_candidates *c, mf_error *err);

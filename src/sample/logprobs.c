@@ -37,7 +37,7 @@ static bool find_max(const float *logits, int32_t n_vocab, float *max, mf_error 
         float m = mf_logits_block_max(block);
         if (m > *max) *max = m;
     }
-    if (bad) return mf_logits_refuse(logits, err);
+    if (bad) return mf_logits_refuse(logits, NULL, err);
     if (*max < -FLT_MAX) return mf_fail(err, MF_ERR_NUMERIC, "all %d logits are -infinity", n_vocab);
     return true;
 }

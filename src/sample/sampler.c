@@ -9,7 +9,7 @@
 
 typedef void (*stage)(mf_sampler *s);
 
-// The order is the contract (docs/sampling.md). The mask runs behind the edits, greedy and mirostat branch off before the rest.
+// The order is the contract (docs/sampling.md). Greedy and mirostat branch off behind the edits.
 static const stage edits[] = {mf_stage_bias, mf_stage_penalties, mf_stage_dry};
 static const stage choices[] = {
     mf_stage_top_n_sigma, mf_stage_top_k, mf_stage_typical,     mf_stage_top_p,
@@ -34,14 +34,14 @@ static int32_t sample_chain(mf_sampler *s) {
     return s->candidates->list[mf_candidates_draw(s->candidates, u)].id;
 }
 
-bool mf_sampler_sample(mf_sampler *s, const float *logits, uint64_t token_index, int32_t *token, mf_error *err) {
+bool mf_sampler_sample(mf_sampler *s, const float *logits, const uint64_t *allowed, uint64_t token_index, int32_t *token,
+                       mf_error *err) {
     mf_candidates *c = s->candidates;
     s->token_index = token_index;
     s->mirostat.token = -1;
     c->len = 0;
-    if (!mf_candidates_load(c, logits, err)) return false;
+    if (!mf_candidates_load(c, logits, allowed, err)) return false;
     run(s, edits, sizeof edits / sizeof *edits);
-    if (s->mask && !s->mask(s->mask_arg, c->logits, c->n_vocab, err)) return false;
     if (!mf_candidates_scan(c, err)) return false;
     if (s->params.temp == 0)
         *token = sample_greedy(s);
@@ -155,11 +155,6 @@ void mf_sampler_free(mf_sampler *s) {
 }
 
 void mf_sampler_set_seed(mf_sampler *s, uint64_t seed) { s->params.seed = seed; }
-
-void mf_sampler_set_mask(mf_sampler *s, mf_sampler_mask mask, void *arg) {
-    s->mask = mask;
-    s->mask_arg = arg;
-}
 
 void mf_sampler_reset(mf_sampler *s) {
     mf_history_clear(&s->history);

@@ -102,25 +102,20 @@ size_t mf_sampler_bytes(int32_t n_vocab);
 
 void mf_sampler_free(mf_sampler *s); // NULL is fine
 
-// A constraint that runs after the penalties: it sets the logits of forbidden tokens to -infinity and touches nothing else.
-// False with err ends the sampling with that error.
-typedef bool (*mf_sampler_mask)(void *arg, float *logits, int32_t n_vocab, mf_error *err);
-
 // Changes the key of the draws that follow.
 void mf_sampler_set_seed(mf_sampler *s, uint64_t seed);
-
-// Sets the mask of a sampler (NULL: none). It is no part of the state that is reset or copied.
-void mf_sampler_set_mask(mf_sampler *s, mf_sampler_mask mask, void *arg);
 
 // Puts a token of the sequence (prompt or generated) into the history, in O(1). False, and nothing changes, for an id outside
 // the vocabulary.
 bool mf_sampler_accept(mf_sampler *s, int32_t token);
 
-// Chooses a token from n_vocab logits, which are not modified. token_index is the number of tokens that were
-// ever sampled in this sequence: with the seed it is the counter of the random draws, and no draw of a sequence is used twice. Sampling changes nothing that a later sampling sees (mirostat
-// learns when the token is accepted), so it may be repeated. MF_ERR_NUMERIC: a logit that is NaN or +infinity (named by token),
-// or no logit above -infinity, before or after bias, penalties and mask.
-bool mf_sampler_sample(mf_sampler *s, const float *logits, uint64_t token_index, int32_t *token, mf_error *err);
+// Chooses a token from n_vocab logits, which are not modified. allowed: a bit for each token in words of 64, of which the others are never
+// chosen, nor are their logits looked at; NULL: all. token_index is the number of tokens that were ever sampled in this sequence: with
+// the seed it is the counter of the random draws, and no draw of a sequence is used twice. Sampling changes nothing that a later
+// sampling sees (mirostat learns when the token is accepted), so it may be repeated. MF_ERR_NUMERIC: a logit that is NaN or +infinity
+// (named by token), or no allowed logit above -infinity, before or after bias and penalties.
+bool mf_sampler_sample(mf_sampler *s, const float *logits, const uint64_t *allowed, uint64_t token_index, int32_t *token,
+                       mf_error *err);
 
 // The candidates that the last successful mf_sampler_sample drew from, in its order, with their probabilities (sum 1). Fills at
 // most cap entries (probs may be NULL) and returns how many candidates there were; 0 before the first sampling.
@@ -140,7 +135,7 @@ void mf_sampler_save(const mf_sampler *s, mf_buf *out);
 // the end of the one that is there. False with err, and nothing changes, for bytes that are none.
 bool mf_sampler_load(mf_sampler *s, const void *bytes, size_t n, mf_error *err);
 
-// A sampler with the params and the state of `s` and without its mask; NULL when memory is out.
+// A sampler with the params and the state of `s`; NULL when memory is out.
 mf_sampler *mf_sampler_clone(const mf_sampler *s, mf_error *err);
 
 // log_softmax of n_vocab raw logits (natural logarithm): fills ids and logprobs with the k most probable tokens (ties: lower id

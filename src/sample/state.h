@@ -47,8 +47,6 @@ struct mf_sampler {
     mf_mirostat mirostat;
     mf_candidates *candidates;
     bool owns_candidates;
-    mf_sampler_mask mask;
-    void *mask_arg;
     uint64_t token_index; // of the sampling that runs
 };
 

@@ -18,12 +18,7 @@ typedef struct mf_special {
     int32_t id;
     bool control;     // matched only where control tokens are parsed; user-defined ones are matched everywhere
     bool strip_right; // white space behind it belongs to it
-    // Places of items that are beginnings of this one, MF_NO_SPECIAL for none: the longest, one many of them further up, the longest that
-    // is user-defined. depth: how many there are.
-    uint32_t parent, jump, user, depth;
 } mf_special;
-
-#define MF_NO_SPECIAL UINT32_MAX
 
 typedef struct mf_special_set {
     mf_special *items;

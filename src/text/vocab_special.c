@@ -124,32 +124,11 @@ static void spm_defaults(mf_tokenizer *t) {
         if (i < t->n && mf_str_is(t->text[i], texts[i])) *ids[i] = (int32_t)i;
 }
 
-static int order(mf_str x, mf_str y) {
-    int by_bytes = memcmp(x.ptr, y.ptr, x.len < y.len ? x.len : y.len);
-    return by_bytes ? by_bytes : (x.len > y.len) - (x.len < y.len);
-}
-
 static int compare(const void *a, const void *b) {
-    return order(((const mf_special *)a)->text, ((const mf_special *)b)->text);
-}
-
-// Links each item to those that are its beginnings: in the order they stand before it, and what is not one of them and stands between is
-// no beginning of a later one either. Of equal texts the earlier counts as a beginning.
-static void link_beginnings(mf_special *items, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        mf_special *item = &items[i];
-        uint32_t p = i ? (uint32_t)(i - 1) : MF_NO_SPECIAL;
-        while (p != MF_NO_SPECIAL && !mf_str_starts(item->text, items[p].text)) p = items[p].parent;
-        item->parent = item->jump = item->user = p;
-        if (p == MF_NO_SPECIAL) continue;
-        // Jumps of which two equal ones make a longer one reach any depth in a logarithm of it (Myers, "An applicative random-access
-        // stack", 1983).
-        uint32_t far = items[p].jump, farther = far == MF_NO_SPECIAL ? far : items[far].jump;
-        item->depth = items[p].depth + 1;
-        if (farther != MF_NO_SPECIAL && items[p].depth - items[far].depth == items[far].depth - items[farther].depth)
-            item->jump = farther;
-        if (items[p].control) item->user = items[p].user;
-    }
+    mf_str x = ((const mf_special *)a)->text, y = ((const mf_special *)b)->text;
+    size_t len = x.len < y.len ? x.len : y.len;
+    int order = memcmp(x.ptr, y.ptr, len);
+    return order ? order : (x.len > y.len) - (x.len < y.len);
 }
 
 static bool is_special(const mf_tokenizer *t, uint32_t id) {
@@ -209,7 +188,6 @@ static bool build_set(mf_tokenizer *t, bool phi3, mf_error *err) {
                                        .strip_right = phi3 && strips_right(text)};
     }
     qsort(set->items, n, sizeof *set->items, compare);
-    link_beginnings(set->items, n);
     for (size_t i = n; i-- > 0;) set->first[(uint8_t)set->items[i].text.ptr[0]] = (uint32_t)i;
     // Empty ranges begin where the next one does.
     bool seen[256] = {false};
@@ -276,42 +254,44 @@ static size_t common(const char *a, const char *b, size_t n) {
     return i;
 }
 
-// The item itself or the longest of its beginnings that has at most `most` bytes.
-static uint32_t within(const mf_special *items, uint32_t at, size_t most) {
-    while (at != MF_NO_SPECIAL && items[at].text.len > most) {
-        uint32_t jump = items[at].jump;
-        at = jump != MF_NO_SPECIAL && items[jump].text.len > most ? jump : items[at].parent;
-    }
-    return at;
+// The bytes from `depth` on that all of items[low..high) have in common: those of the first and the last, since they are sorted.
+static size_t shared(const mf_special_set *set, size_t low, size_t high, size_t depth) {
+    mf_str first = set->items[low].text, last = set->items[high - 1].text;
+    size_t len = first.len < last.len ? first.len : last.len;
+    return low + 1 == high ? len - depth : common(first.ptr + depth, last.ptr + depth, len - depth);
 }
 
-// How many of items[low..high) are not behind the text in the order.
-static size_t not_behind(const mf_special *items, size_t low, size_t high, mf_str text) {
-    size_t start = low;
+// The first of items[low..high) whose byte at `depth` is `byte` or more.
+static size_t first_from(const mf_special_set *set, size_t low, size_t high, size_t depth, unsigned byte) {
     while (low < high) {
         size_t mid = low + (high - low) / 2;
-        if (order(items[mid].text, text) > 0)
-            high = mid;
-        else
+        if ((uint8_t)set->items[mid].text.ptr[depth] < byte)
             low = mid + 1;
+        else
+            high = mid;
     }
-    return low - start;
+    return low;
 }
 
-// The items that begin the text are the last one not behind it, as far as the two agree, and its beginnings.
 const mf_special *mf_special_match(const mf_special_set *set, const char *text, size_t len, size_t control_len,
                                    const mf_token_array *guarded) {
-    const mf_special *items = set->items;
     size_t low = set->first[(uint8_t)text[0]], high = set->first[(uint8_t)text[0] + 1];
-    size_t n = not_behind(items, low, high, (mf_str){text, len});
-    if (n == 0) return NULL;
-    uint32_t last = (uint32_t)(low + n - 1);
-    size_t most = items[last].text.len < len ? items[last].text.len : len;
-    uint32_t any = within(items, last, common(items[last].text.ptr, text, most));
-    uint32_t user = any, parsed = within(items, any, control_len);
-    while (user != MF_NO_SPECIAL && (items[user].control || mf_is_guarded(guarded, items[user].id))) user = items[user].user;
-    if (user == MF_NO_SPECIAL || (parsed != MF_NO_SPECIAL && parsed > user)) user = parsed; // the longer one stands behind
-    return user == MF_NO_SPECIAL ? NULL : &items[user];
+    const mf_special *best = NULL;
+    // items[low..high) agree with text[0..depth).
+    for (size_t depth = 1; low < high; depth++) {
+        size_t run = shared(set, low, high, depth);
+        if (run > len - depth || memcmp(text + depth, set->items[low].text.ptr + depth, run) != 0) break;
+        depth += run;
+        for (; low < high && set->items[low].text.len == depth; low++) { // two where one has a space and one the mark
+            bool control = set->items[low].control || mf_is_guarded(guarded, set->items[low].id);
+            if (!control || depth <= control_len) best = &set->items[low];
+        }
+        if (depth >= len || low == high) break;
+        uint8_t next = (uint8_t)text[depth];
+        low = first_from(set, low, high, depth, next);
+        high = first_from(set, low, high, depth, next + 1u);
+    }
+    return best;
 }
 
 bool mf_is_guarded(const mf_token_array *guarded, int32_t id) {

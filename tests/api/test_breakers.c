@@ -127,7 +127,7 @@ static void check(const char *const *texts, size_t n_texts, uint64_t seed) {
     int32_t ids[LONG];
     for (size_t n = 0; n < LONG; n++) {
         int32_t token;
-        if (!mf_sampler_sample(s, logits, n, &token, &err)) fail_msg("%s", err.text);
+        if (!mf_sampler_sample(s, logits, NULL, n, &token, &err)) fail_msg("%s", err.text);
         compare(s, ids, n, texts, n_texts);
         ids[n] = used[(size_t)(mf_random_uniform(seed, n, 0) * N_USED)];
         mf_sampler_accept(s, ids[n]);

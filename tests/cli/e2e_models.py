@@ -54,8 +54,8 @@ def names():
     assert good(*RAW, "-p", "hi", env={**ENV, "MINFER_MODEL": "1b"}).out == want
     assert good("info", "beta", env=ENV).out.startswith(os.path.join(FOLDER, "org", "beta.gguf").encode())
     refused(1, "'alpha' may be any of: Alpha-1B-Q4_0, Alpha-7B-Q8_0", "alpha", "hi", env=ENV)
-    refused(1, "'gamma' is no file", "gamma", "hi", env=ENV)
-    refused(1, "No such file", "gamma.gguf", "hi", env=ENV)
+    refused(1, "'omega' is no file", "omega", "hi", env=ENV)
+    refused(1, "No such file", "omega.gguf", "hi", env=ENV)
     refused(1, "No such file", "./alpha-1b", "hi", env=ENV)
     refused(1, "is no file", "", "-p", "hi", env=ENV) if run("", "-p", "hi", env=ENV).code == 1 else None
     for name in ("hf:owner/repo", "ollama:llama3", "https://host/x.gguf"):

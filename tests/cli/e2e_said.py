@@ -154,10 +154,12 @@ def variables():
     assert "MINFER_WHAT_IS_THIS is unknown and has no effect\n" in good(*base, env={"MINFER_WHAT_IS_THIS": "1"}).err
     for name in ("MINFER_TEST_MODELS", "MINFER_GOLDEN_WRITE", "MINFER_TEMPP"):
         assert name not in good(*base, env={name: "" if name == "MINFER_TEMPP" else "1"}).err
-    refused(2, "MINFER_JSON_SCHEMA: constrained output is not in this version", *base, env={"MINFER_JSON_SCHEMA": "{}"})
+    refused(2, "MINFER_SAMPLERS: ", *base, env={"MINFER_SAMPLERS": "top_k"})
+    refused(1, "the schema: line 1", *base, env={"MINFER_JSON_SCHEMA": "{"})
+    assert good(*base, env={"MINFER_GRAMMAR": 'root ::= "7"'}).out == b"7\n"
     refused(2, "MINFER_LORA: adapters", "list", env={"MINFER_LORA": "x"})
     assert "MINFER_N_GPU_LAYERS has no effect: " in good(*base, env={"MINFER_N_GPU_LAYERS": "9"}).err
-    good("--help", env={"MINFER_JSON_SCHEMA": "{}", "MINFER_TEMP": "x", "MINFER_BATCH": "x"})
+    good("--help", env={"MINFER_SAMPLERS": "x", "MINFER_TEMP": "x", "MINFER_BATCH": "x"})
     for value, on in (("1", True), ("", True), ("please", True), ("0", False), ("no", False)):
         assert ("matmul" in good(*base, env={"MINFER_OP_TIMING": value}).err) == on, value
 

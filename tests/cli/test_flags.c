@@ -244,7 +244,8 @@ static void flags_of_llama_cpp(void **state) {
     assert_int_equal(o.parallel, 4);
     bad("run", "m -ngl", MF_EXIT_USAGE, "the flag -ngl needs a value");
     bad("run", "-hf a/b", MF_EXIT_USAGE, "-hf: downloading is not in this version");
-    bad("run", "m --grammar x", MF_EXIT_USAGE, "--grammar: constrained output is not in this version");
+    bad("run", "m --grammar x --json-schema y", MF_EXIT_USAGE,
+        "--grammar and --json-schema are both given; one of them is enough");
     bad("run", "m -if", MF_EXIT_USAGE, "-if: minfer chat waits");
     good("run", "m -cnv --keep 4 --no-context-shift -st");
     assert_true(o.conversation && o.no_context_shift && o.single_turn);

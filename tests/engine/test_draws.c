@@ -73,7 +73,7 @@ static void turn(shadow *w, int32_t n) {
         if (!mf_engine_step(w->engine, &events, &n_events, &err)) fail_msg("%s", err.text);
         if (n_events == 0) continue;
         int32_t want;
-        assert_true(mf_sampler_sample(w->sampler, w->row, w->index++, &want, &err));
+        assert_true(mf_sampler_sample(w->sampler, w->row, NULL, w->index++, &want, &err));
         assert_int_equal(events[0].token, want);
     }
     assert_true(mf_sequence_n_draws(w->seq) == w->index);

@@ -172,7 +172,7 @@ static void check_case(test_case *c) {
         int32_t token = -1;
         make_logits(c, step, logits);
         memcpy(before, logits, sizeof logits);
-        if (!mf_sampler_sample(s, logits, step, &token, &err)) fail_msg("%s: %s", c->name, err.text);
+        if (!mf_sampler_sample(s, logits, NULL, step, &token, &err)) fail_msg("%s: %s", c->name, err.text);
         assert_memory_equal(before, logits, (size_t)c->vocab * sizeof *logits);
         if (token != c->tokens[step]) fail_msg("%s: step %zu gives %d, not %d", c->name, step, token, c->tokens[step]);
         assert_true(mf_sampler_accept(s, token));

@@ -43,7 +43,7 @@ static void random_logits(float *logits, int32_t n, uint64_t seed, double scale)
 static int32_t sample(mf_sampler *s, const float *logits, uint64_t index) {
     mf_error err = {0};
     int32_t token = -1;
-    if (!mf_sampler_sample(s, logits, index, &token, &err)) fail_msg("%s", err.text);
+    if (!mf_sampler_sample(s, logits, NULL, index, &token, &err)) fail_msg("%s", err.text);
     return token;
 }
 
@@ -133,7 +133,7 @@ static void test_ids(void **state) {
 static void check_numeric(mf_sampler *s, const float *logits, const char *sentence) {
     mf_error err = {0};
     int32_t token = 77;
-    assert_false(mf_sampler_sample(s, logits, 0, &token, &err));
+    assert_false(mf_sampler_sample(s, logits, NULL, 0, &token, &err));
     assert_int_equal(err.code, MF_ERR_NUMERIC);
     assert_string_equal(err.text, sentence);
     assert_int_equal(token, 77);
@@ -308,50 +308,39 @@ static void test_equivalent(void **state) {
     free(logits);
 }
 
-typedef struct mask_state {
-    int32_t only;
-    bool fail;
-    float seen;
-} mask_state;
-
-static bool only_one(void *arg, float *logits, int32_t n_vocab, mf_error *err) {
-    mask_state *m = arg;
-    m->seen = logits[2];
-    if (m->fail) return mf_fail(err, MF_ERR_INTERNAL, "the mask failed");
-    for (int32_t i = 0; i < n_vocab; i++)
-        if (i != m->only) logits[i] = -INFINITY;
-    return true;
-}
-
-static void test_mask(void **state) {
+// What is chosen under an allowed set is what is chosen where all other logits are -infinity, and nothing of them is looked at.
+static void test_allowed(void **state) {
     (void)state;
-    float logits[100] = {0};
-    logits[2] = 4;
+    float logits[200], others_gone[200];
+    uint64_t allowed[4] = {0};
     mf_logit_bias bias = {2, 6};
     mf_sampler_params p = plain();
-    p.repeat_penalty = 2;
-    p.logit_bias = &bias;
-    p.n_logit_bias = 1;
-    for (int mode = 0; mode < 4; mode++) {
-        p.temp = mode == 0 ? 0 : 1;
-        p.mirostat = mode < 2 ? 0 : mode - 1;
-        mf_sampler *s = make(&p, 100);
+    p.repeat_penalty = 2, p.logit_bias = &bias, p.n_logit_bias = 1;
+    for (int mode = 0; mode < 80; mode++) {
+        p.temp = mode % 4 == 0 ? 0 : 1;
+        p.mirostat = mode % 4 < 2 ? 0 : mode % 4 - 1;
+        random_logits(logits, 200, (uint64_t)mode, 2);
+        for (size_t w = 0; w < 4; w++) allowed[w] = (uint64_t)(mf_random_uniform(9, (uint64_t)mode, w) * 0x1p64);
+        if (mode % 5 == 0) allowed[1] = 0, allowed[2] = UINT64_MAX;
+        for (int32_t i = 0; i < 200; i++) {
+            bool is_allowed = allowed[i / 64] >> i % 64 & 1;
+            others_gone[i] = is_allowed ? logits[i] : -INFINITY;
+            if (!is_allowed) logits[i] = NAN;
+        }
+        mf_sampler *s = make(&p, 200);
         mf_sampler_accept(s, 2);
-        mask_state m = {.only = 80};
-        mf_sampler_set_mask(s, only_one, &m);
-        assert_int_equal(sample(s, logits, 0), 80);
-        assert_true(m.seen == 5); // behind the bias and the penalty
-        m.only = -1;
-        check_numeric(s, logits, "no token can be sampled: all 100 logits are -infinity");
-        m.fail = true;
+        for (uint64_t index = 0; index < 20; index++) {
+            mf_error err = {0};
+            int32_t token = -1;
+            if (!mf_sampler_sample(s, logits, allowed, index, &token, &err)) fail_msg("%s", err.text);
+            assert_true(allowed[token / 64] >> token % 64 & 1);
+            assert_int_equal(token, sample(s, others_gone, index));
+        }
+        const uint64_t none[4] = {0};
         mf_error err = {0};
         int32_t token;
-        assert_false(mf_sampler_sample(s, logits, 0, &token, &err));
-        assert_string_equal(err.text, "the mask failed");
-        mf_sampler_set_mask(s, NULL, NULL);
-        logits[2] = 90;
-        assert_int_equal(sample(s, logits, 0), 2);
-        logits[2] = 4;
+        assert_false(mf_sampler_sample(s, logits, none, 0, &token, &err));
+        assert_int_equal(err.code, MF_ERR_NUMERIC);
         mf_sampler_free(s);
     }
 }
@@ -568,7 +557,7 @@ static void test_any_config(void **state) {
                 if (mf_random_uniform(i, (uint64_t)j, 50) < 0.2) logits[j] = -INFINITY;
             int32_t token = -1;
             mf_error err = {0};
-            if (!mf_sampler_sample(s, logits, step, &token, &err)) {
+            if (!mf_sampler_sample(s, logits, NULL, step, &token, &err)) {
                 // DRY may forbid the only token there is; a huge logit may overflow under a repeat penalty below 1.
                 assert_int_equal(err.code, MF_ERR_NUMERIC);
                 break;
@@ -585,7 +574,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults),   cmocka_unit_test(test_ranges),      cmocka_unit_test(test_ids),
         cmocka_unit_test(test_not_finite), cmocka_unit_test(test_ties),        cmocka_unit_test(test_frequencies),
-        cmocka_unit_test(test_draws),      cmocka_unit_test(test_equivalent),  cmocka_unit_test(test_mask),
+        cmocka_unit_test(test_draws),      cmocka_unit_test(test_equivalent),  cmocka_unit_test(test_allowed),
         cmocka_unit_test(test_state),      cmocka_unit_test(test_saved_state), cmocka_unit_test(test_minus_one),
         cmocka_unit_test(test_logprobs),   cmocka_unit_test(test_any_config),
     };

@@ -236,41 +236,31 @@ static void many_unused_pieces(void **state) {
     free(bytes);
 }
 
-// Texts that look like long special tokens from every place on cost little more than one that doesn't.
-static void long_special_tokens(void **state) {
+// A text that looks like a long special token from every place on costs little more than one that doesn't.
+static void long_special_token(void **state) {
     (void)state;
-    enum {
-        CHAIN = 200,
-        STEP = 20
-    };
     static tiny_vocab v;
-    static char special[CHAIN][CHAIN * STEP + 2], text[1 << 19];
-    for (int branch = 0; branch < 2; branch++) { // tokens that branch off z…z at many places, and that lie in one another
-        tiny_bpe(&v);
-        for (int i = 0; i < CHAIN; i++) {
-            int n = (i + 1) * STEP;
-            memset(special[i], branch ? 'z' : 'a', (size_t)n);
-            special[i][0] = 'z';
-            special[i][n] = branch ? 'q' : 0;
-            tiny_add(&v, special[i], i % 2 ? MF_TOKEN_CONTROL : MF_TOKEN_USER_DEFINED, 0);
-        }
-        uint8_t *bytes;
-        mf_gguf *file;
-        mf_tokenizer *t = open_vocab(&v, &bytes, &file);
-        for (size_t i = 0; i < sizeof text; i++) text[i] = branch || i % 2 ? 'z' : 'b';
-        double like = least(t, (mf_str){text, sizeof text}, 3);
-        for (size_t i = 0; i < sizeof text; i++) text[i] = branch || i % 2 ? 'y' : 'b';
-        double unlike = least(t, (mf_str){text, sizeof text}, 3);
-        if (like > 60 * unlike) fail_msg("%.0f times the time of another text", like / unlike);
-        mf_tokenizer_free(t);
-        mf_gguf_close(file);
-        free(bytes);
-    }
+    static char special[4097], text[1 << 19];
+    memset(special, 'z', 4095);
+    special[4095] = 'q';
+    tiny_bpe(&v);
+    tiny_add(&v, special, MF_TOKEN_CONTROL, 0);
+    uint8_t *bytes;
+    mf_gguf *file;
+    mf_tokenizer *t = open_vocab(&v, &bytes, &file);
+    memset(text, 'z', sizeof text);
+    double like = least(t, (mf_str){text, sizeof text}, 3);
+    memset(text, 'y', sizeof text);
+    double unlike = least(t, (mf_str){text, sizeof text}, 3);
+    if (like > 20 * unlike) fail_msg("%.0f times the time of another text", like / unlike);
+    mf_tokenizer_free(t);
+    mf_gguf_close(file);
+    free(bytes);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_megabyte), cmocka_unit_test(every_pretokenizer),
                                        cmocka_unit_test(merges_that_are_made_to_collide),
-                                       cmocka_unit_test(many_unused_pieces), cmocka_unit_test(long_special_tokens)};
+                                       cmocka_unit_test(many_unused_pieces), cmocka_unit_test(long_special_token)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,6 @@
 
 #include <cmocka.h>
 
-#include "base/random.h"
 #include "text/tiny_vocab.h"
 
 typedef struct fixture {
@@ -125,47 +124,6 @@ static void test_spans(void **state) {
                                     {MF_STR("<|im_end|>"), true}};
     const int32_t want[] = {TINY_IM_END, TINY_THINK, '<', '|', 'i', 'm', '_', 'e', 'n', 'd', '|', '>', TINY_IM_END};
     expect_spans(message, 4, 0, want, sizeof want / sizeof *want);
-}
-
-// The longest special token at each place that may be there, against a search of all.
-static void test_any_special_tokens(void **state) {
-    (void)state;
-    enum {
-        SPECIALS = 60,
-        LONG = 80
-    };
-    static char names[SPECIALS][12];
-    for (uint64_t seed = 0; seed < 200; seed++) {
-        tiny_bpe(&f.v);
-        size_t first = f.v.n;
-        for (uint64_t i = 0; i < SPECIALS; i++) {
-            size_t n = 2 + (size_t)(mf_random_uniform(seed, i, 0) * 9);
-            for (size_t k = 0; k < n; k++) names[i][k] = mf_random_uniform(seed, i, 1 + k) < 0.7 ? 'a' : 'b';
-            names[i][n] = 0;
-            bool twice = false;
-            for (size_t k = first; k < f.v.n; k++) twice = twice || strcmp(f.v.tokens[k], names[i]) == 0;
-            bool control = mf_random_uniform(seed, i, 20) < 0.5;
-            if (!twice) tiny_add(&f.v, names[i], control ? MF_TOKEN_CONTROL : MF_TOKEN_USER_DEFINED, 0);
-        }
-        make(NULL);
-        char text[LONG];
-        int32_t want[LONG];
-        size_t n = 0, cut = (size_t)(mf_random_uniform(seed, 0, 99) * LONG);
-        for (uint64_t i = 0; i < LONG; i++) text[i] = mf_random_uniform(seed, 1000 + i, 0) < 0.7 ? 'a' : 'b';
-        for (size_t at = 0; at < LONG;) {
-            size_t best = 1;
-            want[n] = text[at];
-            for (size_t k = first; k < f.v.n; k++) {
-                size_t len = strlen(f.v.tokens[k]);
-                bool fits = at + len <= (f.v.types[k] == MF_TOKEN_CONTROL ? cut : LONG) && len > best;
-                if (fits && memcmp(text + at, f.v.tokens[k], len) == 0) best = len, want[n] = (int32_t)k;
-            }
-            at += best, n++;
-        }
-        const mf_text_span spans[] = {{{text, cut}, true}, {{text + cut, LONG - cut}, false}};
-        expect_spans(spans, 2, 0, want, n);
-        drop(NULL);
-    }
 }
 
 static void test_bos_and_eos(void **state) {
@@ -395,7 +353,6 @@ int main(void) {
         cmocka_unit_test_teardown(test_bpe_takes_any_bytes, drop),
         cmocka_unit_test_teardown(test_special_tokens, drop),
         cmocka_unit_test_teardown(test_spans, drop),
-        cmocka_unit_test(test_any_special_tokens),
         cmocka_unit_test_teardown(test_bos_and_eos, drop),
         cmocka_unit_test_teardown(test_accessors, drop),
         cmocka_unit_test_teardown(test_types_are_found_by_text, drop),
