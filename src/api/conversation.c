@@ -247,7 +247,7 @@ bool minfer_conversation_set_system(minfer_conversation *c, const char *text, si
     MF_FLOAT_SCOPE();
     mf_error err = {0};
     bool ok = enter(c, &err) && (len == 0 || mf_api_need(text, "the system message", &err)) &&
-              mf_conversation_set_system(&c->talk, (mf_str){text, len}, &err);
+              mf_conversation_set_system(&c->talk, (mf_str){len ? text : NULL, len}, &err);
     return leave(c, ok, false, &err, error);
 }
 

@@ -117,13 +117,14 @@ const char *mf_conversation_system(const mf_conversation *c) { return has_system
 
 bool mf_conversation_set_system(mf_conversation *c, mf_str text, mf_error *err) {
     mf_chat_entry e = {0};
-    if (text.len > 0 && (!make_entry(&e, "system", text, err) || !mf_array_reserve(&c->entries, c->entries.len + 1)))
+    bool given = text.ptr != NULL;
+    if (given && (!make_entry(&e, "system", text, err) || !mf_array_reserve(&c->entries, c->entries.len + 1)))
         return free_entry(&e), mf_fail_memory(err, text.len, "the system message");
     if (has_system(c)) {
         free_entry(&c->entries.data[0]);
         memmove(c->entries.data, c->entries.data + 1, --c->entries.len * sizeof e);
     }
-    if (text.len > 0) {
+    if (given) {
         memmove(c->entries.data + 1, c->entries.data, c->entries.len++ * sizeof e);
         c->entries.data[0] = e;
     }
@@ -192,6 +193,7 @@ bool mf_conversation_undo(mf_conversation *c, mf_error *err) {
     size_t question = last_with_role(c, "user");
     if (question == 0) return mf_fail(err, MF_ERR_ARGUMENT, "there is nothing to take back");
     drop_entries(c, question - 1);
+    c->cost = (mf_turn_cost){0};
     c->changed = "a turn was taken back";
     mf_sequence_stop(c->params.sequence);
     c->answer_start = -1; // the next turn finds by itself how far the cells agree
@@ -246,7 +248,16 @@ const char *mf_conversation_last_question(const mf_conversation *c) {
 
 void mf_conversation_clear(mf_conversation *c) {
     drop_entries(c, has_system(c) ? 1 : 0);
+    c->cost = (mf_turn_cost){0};
     c->changed = "the conversation was cleared";
     mf_sequence_stop(c->params.sequence);
     c->answer_start = -1;
+}
+
+int32_t mf_conversation_n_tokens(const mf_conversation *c) {
+    int32_t held = mf_sequence_n_tokens(c->params.sequence);
+    bool empty = true;
+    for (size_t i = 0; i < c->entries.len && empty; i++) empty = c->entries.data[i].left;
+    if (empty) return 0;
+    return held > 0 && !c->changed ? held : mf_prompt_count(c);
 }

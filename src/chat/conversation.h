@@ -64,7 +64,8 @@ bool mf_conversation_add_json(mf_conversation *c, mf_str message, mf_error *err)
 // Puts such a message in the place of the last one. MF_ERR_ARGUMENT: there is none.
 bool mf_conversation_amend(mf_conversation *c, mf_str message, mf_error *err);
 
-// Replaces the system message; an empty text removes it. It counts from the next turn on.
+// Replaces the system message; a text whose pointer is NULL removes it, and an empty one is an empty message. It counts from the next
+// turn on.
 bool mf_conversation_set_system(mf_conversation *c, mf_str text, mf_error *err);
 const char *mf_conversation_system(const mf_conversation *c); // NULL: none
 
@@ -94,5 +95,9 @@ const char *mf_conversation_last_question(const mf_conversation *c);
 
 // Forgets everything but the system message.
 void mf_conversation_clear(mf_conversation *c);
+
+// The tokens that the conversation takes up in the context. Where the sequence still holds other turns (after a clear, an undo, a new
+// system message) it is rendered to count them; -1 where the template refuses that, and only the next turn will tell.
+int32_t mf_conversation_n_tokens(const mf_conversation *c);
 
 #endif

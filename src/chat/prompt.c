@@ -20,9 +20,8 @@ static void prompt_free(prompt *p) {
     *p = (prompt){0};
 }
 
-// Renders the messages in place; those marked in `leave` (NULL: none) as if they were not there.
-static bool render(const mf_conversation *c, const bool *leave, prompt *p, mf_error *err) {
-    *p = (prompt){0};
+// Appends the ids of the messages; those marked in `leave` (NULL: none) as if they were not there.
+static bool encode(const mf_conversation *c, const bool *leave, bool open_answer, mf_token_array *ids, mf_error *err) {
     mf_chat_message *turns = mf_alloc(c->entries.len, sizeof *turns);
     if (!turns) return mf_fail_memory(err, c->entries.len * sizeof *turns, "a conversation");
     size_t n = 0;
@@ -31,13 +30,28 @@ static bool render(const mf_conversation *c, const bool *leave, prompt *p, mf_er
         if (!e->left && !(leave && leave[i]))
             turns[n++] = (mf_chat_message){mf_str_of(e->role), mf_str_of(e->content), mf_str_of(e->json ? e->json : "")};
     }
+    bool ok = c->params.render(c->params.render_arg, turns, n, open_answer, ids, err);
+    free(turns);
+    return ok;
+}
+
+static bool render(const mf_conversation *c, const bool *leave, prompt *p, mf_error *err) {
+    *p = (prompt){0};
     bool ok =
-        c->params.render(c->params.render_arg, turns, n, true, &p->ids, err) &&
+        encode(c, leave, true, &p->ids, err) &&
         (p->ids.len > 0 || mf_fail(err, MF_ERR_ARGUMENT, "the chat template makes an empty text of the conversation")) &&
         mf_symbols_make(&p->symbols, c->params.tokenizer, p->ids.data, p->ids.len, err);
-    free(turns);
     if (!ok) prompt_free(p);
     return ok;
+}
+
+int32_t mf_prompt_count(const mf_conversation *c) {
+    mf_token_array ids = {0};
+    mf_error refused = {0};
+    bool ok = encode(c, NULL, false, &ids, &refused);
+    int32_t n = ok && ids.len <= INT32_MAX ? (int32_t)ids.len : -1;
+    free(ids.data);
+    return n;
 }
 
 static bool render_beside(const mf_conversation *c, const bool *leave, const mf_symbols *held, prompt *p, mf_error *err) {
@@ -164,7 +178,8 @@ static bool choose_leaving(const mf_conversation *c, const mf_symbols *held, con
         if (enough || (next == last && p->ids.len <= (size_t)c->params.n_ctx)) return true;
         prompt_free(p);
     }
-    return mf_fail(err, MF_ERR_LIMIT, "the prompt has %zu tokens and the context %d, and no older turn can leave",
+    return mf_fail(err, MF_ERR_LIMIT,
+                   "the message is too long: with what has to stay before it the prompt has %zu tokens, and the context %d",
                    whole->ids.len, c->params.n_ctx);
 }
 

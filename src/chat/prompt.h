@@ -8,4 +8,7 @@
 // it would not fit. Fills c->cost. On failure nothing has changed, but for cells that a later turn evaluates again.
 bool mf_prompt_prepare(mf_conversation *c, mf_error *err);
 
+// The tokens of the conversation as it stands, without the opening of an answer; -1 where the template refuses it.
+int32_t mf_prompt_count(const mf_conversation *c);
+
 #endif

@@ -107,6 +107,7 @@ static void loop(run *r) {
     mf_progress progress;
     mf_progress_begin(&progress, "reading the prompt");
     uint64_t start = mf_clock_ns(), first = 0;
+    a->n_ctx = mf_sequence_n_ctx(r->seq);
     int32_t before = mf_sequence_n_evaluated(r->seq), end_of_prompt = mf_sequence_n_tokens(r->seq);
     while (!a->finish) {
         const mf_event *events;
@@ -198,9 +199,21 @@ void mf_answer_free(mf_answer *a) {
     free(a->logprobs.data);
 }
 
-void mf_answer_note_cut(const mf_answer *a) {
+bool mf_answer_failed(const mf_answer *a) { return strcmp(a->finish, "error") == 0 || strcmp(a->finish, "constraint") == 0; }
+
+void mf_answer_note_end(const mf_answer *a, const mf_loaded *l, const mf_options *o) {
+    int32_t most = l->model->hparams.n_ctx_train;
+    bool full = strcmp(a->finish, "length") == 0 && o->n_predict != a->n_generated;
+    if (full)
+        mf_log(MF_LOG_NOTICE, "the answer is cut off: prompt and answer fill the context of %d tokens%s", a->n_ctx,
+               a->n_ctx < most ? "; --ctx makes it larger" : ", the model's maximum");
     if (a->think.cut && a->n_generated > 0)
         mf_log(MF_LOG_NOTICE, "the answer ended inside the model's thinking: the thought is cut, and nothing was answered");
+}
+
+bool mf_answer_open_line(const mf_answer *a, const mf_options *o) {
+    const mf_buf *shown = o->hide_thinking ? &a->think.answer : &a->text;
+    return shown->len == 0 || shown->data[shown->len - 1] != '\n';
 }
 
 double mf_answer_prompt_speed(const mf_answer *a) { return a->prompt_seconds > 0 ? a->n_prompt / a->prompt_seconds : 0; }

@@ -20,6 +20,7 @@ typedef struct mf_answer {
     mf_array(mf_logprob_entry) logprobs; // for each of ids: itself, then the best n_top
     int32_t n_top;                       // -1: none were asked for
     int32_t n_prompt, n_generated;       // n_generated counts the ending token
+    int32_t n_ctx;                       // the context's tokens
     double prompt_seconds, decode_seconds;
     mf_kv_stats kv;     // of the engine's cache at the end
     const char *finish; // "stop", "length", "constraint", "cancelled", "error"
@@ -49,8 +50,14 @@ void mf_answer_free(mf_answer *a);
 // Whether a prompt ends with the mark that opens a thought, and white space at most.
 bool mf_answer_begins_open(const mf_tokenizer *t, const int32_t *ids, size_t n, const mf_reasoning_marks *marks);
 
-// Says that the answer ended inside a thought, where it did.
-void mf_answer_note_cut(const mf_answer *a);
+// Whether a->error says why there is no whole answer.
+bool mf_answer_failed(const mf_answer *a);
+
+// Says where an answer ended before its time: at the end of the context, inside a thought.
+void mf_answer_note_end(const mf_answer *a, const mf_loaded *l, const mf_options *o);
+
+// Whether what was shown lacks a line end.
+bool mf_answer_open_line(const mf_answer *a, const mf_options *o);
 
 // Tokens per second by own wall time, or 0 where there is none. The first generated token belongs to the prompt's time.
 double mf_answer_prompt_speed(const mf_answer *a);

@@ -34,7 +34,9 @@ typedef struct mf_chat {
     mf_line_reader *reader;
     mf_output out;
     mf_chat_totals totals;
+    bool takes_commands; // lines may be commands: a person types them, or --commands was given
     bool quit;
+    bool failed; // a question or a command did
 } mf_chat;
 
 // Generates the answer that the conversation is ready for, shows it as it comes and adds it to the conversation. Ctrl-C ends the answer
@@ -44,13 +46,18 @@ bool mf_chat_answer(mf_chat *c, mf_error *err);
 // Asks and answers.
 bool mf_chat_ask(mf_chat *c, mf_str text, mf_error *err);
 
-// chat_commands.c: whether a line is a command (it begins with '/' and a letter), and its work. False with err: it was refused.
+// chat_commands.c: whether a line is a command (its first word is the name of one behind a '/'), and its work. False with err: it was
+// refused.
 bool mf_chat_is_command(mf_str line);
 bool mf_chat_command(mf_chat *c, mf_str line, mf_error *err);
+
+// The name of the command that a line which is none may have been meant as; NULL: it is text.
+const char *mf_chat_near_miss(mf_str line);
 
 // chat_file.c: the history as JSON. Writing is whole or not at all; loading replaces the conversation.
 bool mf_chat_history(const mf_chat *c, mf_buf *text, mf_error *err);
 bool mf_chat_save(mf_chat *c, const char *path, mf_error *err);
+bool mf_chat_is_history(const char *path); // whether the file has the mark of one
 bool mf_chat_load(mf_chat *c, const char *path, mf_error *err);
 
 // chat_session.c: --session FILE. Opening locks both files before anything is read, and takes up the history in FILE and the cells in

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/log.h"
 #include "cli/chat.h"
@@ -61,8 +62,8 @@ static bool do_edit(mf_chat *c, mf_str text, mf_error *err) {
     if (text.len > 0) {
         mf_buf_str(&line, text);
     } else {
-        mf_line_prefill(c->reader, last);
-        if (mf_line_read(c->reader, "edit> ", &line) != MF_LINE_ENTERED || line.len == 0) return free(line.data), true;
+        mf_line_prefill(c->reader, mf_str_of(last));
+        if (mf_line_read(c->reader, "edit> ", &line, NULL) != MF_LINE_ENTERED || line.len == 0) return free(line.data), true;
         mf_line_remember(c->reader, line.data);
     }
     bool ok = !line.failed || mf_fail_memory(err, line.cap, "the question");
@@ -85,9 +86,24 @@ static bool path_of(mf_str text, char path[4096], mf_error *err) {
     return true;
 }
 
+// Whether a file may be written over: there is none, it is empty or a conversation of ours, or the person says so.
+static bool may_overwrite(mf_chat *c, const char *path, mf_error *err) {
+    struct stat st;
+    if (stat(path, &st) != 0 || (S_ISREG(st.st_mode) && st.st_size == 0) || mf_chat_is_history(path)) return true;
+    mf_buf answer = {0};
+    bool yes = false;
+    if (mf_line_terminal(c->reader)) {
+        mf_log(MF_LOG_NOTICE, "%.200s is there, and no conversation of minfer's", path);
+        yes = mf_line_read(c->reader, "write over it (y or n)? ", &answer, NULL) == MF_LINE_ENTERED && answer.len > 0 &&
+              (answer.data[0] == 'y' || answer.data[0] == 'Y');
+    }
+    free(answer.data);
+    return yes || mf_fail(err, MF_ERR_ARGUMENT, "%.200s is not written over: it is no conversation of minfer's", path);
+}
+
 static bool do_save(mf_chat *c, mf_str text, mf_error *err) {
     char path[4096];
-    return path_of(text, path, err) && mf_chat_save(c, path, err);
+    return path_of(text, path, err) && may_overwrite(c, path, err) && mf_chat_save(c, path, err);
 }
 
 static bool do_load(mf_chat *c, mf_str text, mf_error *err) {
@@ -101,8 +117,16 @@ static bool do_stats(mf_chat *c, mf_str text, mf_error *err) {
     const mf_chat_totals *t = &c->totals;
     mf_kv_stats kv = mf_engine_kv_stats(c->loaded.engine);
     mf_buf out = {0};
-    mf_buf_printf(&out, "context: %d of %d tokens\n", mf_sequence_n_tokens(c->sequence), c->conversation.params.n_ctx);
-    mf_buf_printf(&out, "last turn: prompt of %d tokens, %d evaluated\n", cost->n_prompt, cost->n_evaluated);
+    int32_t n = mf_conversation_n_tokens(&c->conversation);
+    if (n >= 0)
+        mf_buf_printf(&out, "context: %d of %d tokens\n", n, c->conversation.params.n_ctx);
+    else
+        mf_buf_printf(&out, "context: %d tokens; the next turn tells how many of them are taken\n",
+                      c->conversation.params.n_ctx);
+    if (cost->n_prompt)
+        mf_buf_printf(&out, "last turn: prompt of %d tokens, %d evaluated\n", cost->n_prompt, cost->n_evaluated);
+    else
+        mf_buf_text(&out, "last turn: none\n");
     if (cost->n_again) mf_buf_printf(&out, "  %d cached tokens were dropped: %s\n", cost->n_again, cost->again_reason);
     if (cost->n_left)
         mf_buf_printf(&out, "  %d messages left the context (%d tokens taken out in place)\n", cost->n_left,
@@ -156,22 +180,48 @@ static const chat_command *find(mf_str name) {
     return NULL;
 }
 
+// A line's first word, where it begins with '/': without it. Else nothing.
+static mf_str command_word(mf_str line) {
+    size_t end = 1;
+    if (line.len < 2 || line.ptr[0] != '/') return (mf_str){0};
+    while (end < line.len && !strchr(" \t\r\n", line.ptr[end])) end++;
+    return (mf_str){line.ptr + 1, end - 1};
+}
+
 bool mf_chat_is_command(mf_str line) {
-    return line.len > 1 && line.ptr[0] == '/' && ((line.ptr[1] >= 'a' && line.ptr[1] <= 'z') || line.ptr[1] == '?');
+    mf_str word = command_word(line);
+    return word.len > 0 && find(word);
+}
+
+static bool is_small_letters(mf_str word) {
+    for (size_t i = 0; i < word.len; i++)
+        if (word.ptr[i] < 'a' || word.ptr[i] > 'z') return false;
+    return word.len > 0;
+}
+
+const char *mf_chat_near_miss(mf_str line) {
+    mf_str word = command_word(line);
+    if (!is_small_letters(word)) return NULL;
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        for (const char *name = chat_commands[i].names; *name;) {
+            mf_str known = {name, strcspn(name, " ")};
+            // The beginning of a name, or one letter in four wrong.
+            bool begun = mf_str_starts(known, word), close = mf_edit_distance(word, known) * 4 <= known.len;
+            if (begun || close) return name;
+            name += known.len + strspn(name + known.len, " ");
+        }
+    return NULL;
 }
 
 bool mf_chat_command(mf_chat *c, mf_str line, mf_error *err) {
-    size_t end = 1;
-    while (end < line.len && line.ptr[end] != ' ' && line.ptr[end] != '\t' && line.ptr[end] != '\n') end++;
-    mf_str name = {line.ptr + 1, end - 1};
-    while (end < line.len && (line.ptr[end] == ' ' || line.ptr[end] == '\t' || line.ptr[end] == '\n')) end++;
-    mf_str text = {line.ptr + end, line.len - end};
-    while (text.len > 0 && (text.ptr[text.len - 1] == ' ' || text.ptr[text.len - 1] == '\n')) text.len--;
+    mf_str name = command_word(line), text = {name.ptr + name.len, line.len - 1 - name.len};
+    for (; text.len > 0 && strchr(" \t\r\n", text.ptr[0]); text.len--) text.ptr++;
+    while (text.len > 0 && strchr(" \t\r\n", text.ptr[text.len - 1])) text.len--;
     const chat_command *k = find(name);
-    if (!k)
-        return mf_fail(err, MF_ERR_ARGUMENT, "there is no command '/%.*s'; /help lists them",
-                       (int)(name.len < 40 ? name.len : 40), name.ptr);
     if (!*k->words && text.len > 0)
-        return mf_fail(err, MF_ERR_ARGUMENT, "/%.*s takes nothing behind it", (int)name.len, name.ptr);
+        return mf_line_prefill(c->reader, line),
+               mf_fail(err, MF_ERR_ARGUMENT,
+                       "/%.*s takes nothing behind it; to send the line as text, put a space before it", (int)name.len,
+                       name.ptr);
     return k->run(c, text, err);
 }

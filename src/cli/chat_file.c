@@ -92,6 +92,18 @@ static bool read_history(mf_conversation *to, const mf_json *root, int64_t *draw
     return true;
 }
 
+bool mf_chat_is_history(const char *path) {
+    mf_buf text = {0};
+    mf_arena arena = {0};
+    mf_error ignored = {0};
+    bool read = mf_file_read(path, FILE_MAX, &text, &ignored);
+    const mf_json *root = read ? mf_json_parse(&arena, (mf_str){text.data, text.len}, &ignored) : NULL;
+    bool is = root && mf_json_get(root, "minfer_session");
+    mf_arena_free(&arena);
+    free(text.data);
+    return is;
+}
+
 bool mf_chat_load(mf_chat *c, const char *path, mf_error *err) {
     mf_buf text = {0};
     if (!mf_file_read_text(path, FILE_MAX, &text, err)) return false;

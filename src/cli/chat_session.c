@@ -53,7 +53,7 @@ static void take_state(mf_chat *c) {
 // The flag beats the history's system message.
 static bool take_system(mf_chat *c, mf_error *err) {
     const char *given = c->o->system, *has = mf_conversation_system(&c->conversation);
-    if (!given || strcmp(given, has ? has : "") == 0) return true;
+    if (!given || (has && strcmp(given, has) == 0)) return true;
     return mf_conversation_set_system(&c->conversation, mf_str_of(given), err);
 }
 

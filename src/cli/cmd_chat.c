@@ -81,8 +81,10 @@ static void sum_up(mf_chat *c, const mf_answer *a) {
 static void note_cost(const mf_chat *c) {
     const mf_turn_cost *cost = &c->conversation.cost;
     if (cost->n_left)
-        mf_log(MF_LOG_NOTICE, "the context is full: %d of the oldest messages left it%s%s", cost->n_left,
-               cost->n_shifted ? "" : ", and the rest is read again: ", cost->n_shifted ? "" : cost->again_reason);
+        mf_log(MF_LOG_NOTICE,
+               "the context is full: the %d oldest messages left it, and the model sees them no more (/save still has "
+               "them)%s%s",
+               cost->n_left, cost->n_shifted ? "" : "; the rest is read again: ", cost->n_shifted ? "" : cost->again_reason);
     mf_log(MF_LOG_DEBUG, "prompt: %d tokens, %d evaluated; %d cached ones dropped%s%s", cost->n_prompt, cost->n_evaluated,
            cost->n_again, cost->n_again ? ": " : "", cost->again_reason);
 }
@@ -92,33 +94,39 @@ bool mf_chat_answer(mf_chat *c, mf_error *err) {
     mf_answer_request request = {
         .sequence = c->sequence, .n_prompt = (size_t)c->conversation.cost.n_evaluated, .marks = c->marks, .out = &c->out};
     note_cost(c);
-    mf_interrupt_clear();
+    if (mf_line_terminal(c->reader)) mf_interrupt_clear();
     mf_interrupt_catch();
     if (!mf_answer_make(&answer, &c->loaded, c->o, &request, err)) return false;
     mf_str said = {answer.text.data ? answer.text.data : "", answer.text.data ? answer.text.len : 0};
     bool ok = mf_conversation_answered(&c->conversation, said, err);
     sum_up(c, &answer);
-    bool open_line = said.len == 0 || said.ptr[said.len - 1] != '\n';
-    if (open_line) mf_output_write(&c->out, "\n", 1);
-    if (answer.finish[0] == 'l' && c->o->n_predict != answer.n_generated)
-        mf_log(MF_LOG_NOTICE, "the context is full: the answer ends here");
-    mf_answer_note_cut(&answer);
-    if (ok && (answer.finish[0] == 'e' || strcmp(answer.finish, "constraint") == 0)) *err = answer.error, ok = false;
+    if (mf_answer_open_line(&answer, c->o)) mf_output_write(&c->out, "\n", 1);
+    mf_answer_note_end(&answer, &c->loaded, c->o);
+    if (ok && mf_answer_failed(&answer)) {
+        *err = answer.error, ok = false;
+        mf_error none = {0};
+        // A person can /undo or /edit what failed; a script's next question goes on from before it.
+        if (!c->takes_commands) mf_conversation_undo(&c->conversation, &none);
+    }
     if (ok && c->o->session) ok = mf_chat_session_commit(c, err);
     mf_answer_free(&answer);
     return ok && !c->out.failed;
 }
 
 bool mf_chat_ask(mf_chat *c, mf_str text, mf_error *err) {
-    return mf_conversation_ask(&c->conversation, text, err) && mf_chat_answer(c, err);
+    if (mf_conversation_ask(&c->conversation, text, err)) return mf_chat_answer(c, err);
+    int32_t most = c->loaded.model->hparams.n_ctx_train;
+    if (err->code == MF_ERR_LIMIT && c->conversation.params.n_ctx < most)
+        mf_log(MF_LOG_NOTICE, "--ctx N makes the context larger, up to %d", most);
+    return false;
 }
 
 // ---- Lines
 
-// Whether a text goes on behind the line that begins at `start`: a backslash at its end (which is taken off) says so, and with -mli
+// Whether a text goes on behind the line that begins at `start`: a typed backslash at its end (which is taken off) says so, and with -mli
 // everything but an empty line.
-static bool goes_on(const mf_chat *c, mf_buf *text, size_t start) {
-    bool slash = text->len > start && text->data[text->len - 1] == '\\';
+static bool goes_on(const mf_chat *c, mf_buf *text, size_t start, bool pasted_end) {
+    bool slash = !pasted_end && text->len > start && text->data[text->len - 1] == '\\';
     if (slash) text->data[--text->len] = 0;
     return slash || (c->o->multiline && text->len > start);
 }
@@ -129,32 +137,36 @@ static mf_str chopped(const mf_buf *text) {
     return s;
 }
 
-static bool is_fence(const mf_buf *text, size_t from) {
+static bool ends_with_fence(const mf_buf *text, size_t from) {
     return text->len >= from + 3 && memcmp(text->data + text->len - 3, "\"\"\"", 3) == 0;
 }
 
-// Reads one text, of one line or more.
-static mf_line_end read_text(mf_chat *c, mf_buf *text) {
+// Reads one text, of one line or more. *plain: its first line is no command and no fence, whatever it looks like.
+static mf_line_end read_text(mf_chat *c, mf_buf *text, bool *plain) {
     bool fenced = false;
     for (size_t line = 0;; line++) {
         size_t start = text->len;
-        mf_line_end end = mf_line_read(c->reader, line ? ". " : "> ", text);
+        mf_line_pasted pasted;
+        mf_line_end end = mf_line_read(c->reader, line ? ". " : "> ", text, &pasted);
         if (end == MF_LINE_EOF && line > 0) return MF_LINE_ENTERED;
         if (end != MF_LINE_ENTERED) return end;
-        if (line == 0 && text->len >= 3 && memcmp(text->data, "\"\"\"", 3) == 0) {
+        if (line == 0 && !pasted.begin && text->len >= 3 && memcmp(text->data, "\"\"\"", 3) == 0) {
             fenced = true;
             memmove(text->data, text->data + 3, text->len -= 3);
         }
-        if (fenced && is_fence(text, start)) {
+        if (line == 0) *plain = fenced || pasted.begin || !c->takes_commands;
+        if (fenced && !pasted.end && ends_with_fence(text, start)) {
             text->data[text->len -= 3] = 0;
             return MF_LINE_ENTERED;
         }
-        bool command = line == 0 && mf_chat_is_command((mf_str){text->data, text->len});
-        if (command || (!fenced && !goes_on(c, text, start))) return MF_LINE_ENTERED;
+        bool command = line == 0 && !*plain && mf_chat_is_command((mf_str){text->data, text->len});
+        if (command || (!fenced && !goes_on(c, text, start, pasted.end))) return MF_LINE_ENTERED;
         bool fence_alone = fenced && text->len == 0;
         if (!fence_alone) mf_buf_char(text, '\n');
     }
 }
+
+static bool stopped(const mf_chat *c) { return !mf_line_terminal(c->reader) && mf_interrupted(); }
 
 // Takes a text: a command or a question. False ends the conversation.
 static bool take(mf_chat *c, mf_str text, bool command) {
@@ -162,29 +174,52 @@ static bool take(mf_chat *c, mf_str text, bool command) {
     mf_interrupt_clear(); // one during the last answer stops nothing of this one
     bool ok = command ? mf_chat_command(c, text, &err) : mf_chat_ask(c, text, &err);
     if (!ok && !c->out.failed && err.text[0]) mf_log(MF_LOG_ERROR, "%s", err.text);
-    return !c->out.failed && !c->quit && !(c->o->single_turn && ok && !command);
+    c->failed |= !ok;
+    return !c->out.failed && !c->quit && !(c->o->single_turn && !command) && !stopped(c);
 }
 
-static int loop(mf_chat *c) {
+// A line that may have been meant as a command is neither done nor sent: it is there again, to be corrected.
+static void ask_back(mf_chat *c, mf_str text, const char *meant) {
+    mf_log(MF_LOG_ERROR, "there is no command '%.*s'; did you mean /%.*s? To send the line as text, put a space before it",
+           (int)strcspn(text.ptr, " \t\n"), text.ptr, (int)strcspn(meant, " "), meant);
+    mf_line_prefill(c->reader, text);
+    c->failed = true;
+}
+
+static bool take_line(mf_chat *c, mf_str text, bool plain) {
+    const char *meant = plain || mf_chat_is_command(text) ? NULL : mf_chat_near_miss(text);
+    mf_line_remember(c->reader, text.ptr);
+    if (meant) return ask_back(c, text, meant), true;
+    return take(c, text, !plain && mf_chat_is_command(text));
+}
+
+static int exit_code(const mf_chat *c) {
+    if (c->out.failed) return MF_EXIT_REFUSED;
+    if (stopped(c)) return MF_EXIT_INTERRUPTED;
+    // On a terminal a person saw what failed, and went on.
+    return c->failed && !mf_line_terminal(c->reader) ? MF_EXIT_REFUSED : MF_EXIT_DONE;
+}
+
+static void loop(mf_chat *c) {
     for (bool more = true; more;) {
         mf_buf text = {.limit = LINE_MAX_BYTES};
+        bool plain = true;
         // A Ctrl-C between an answer and the prompt ends nothing.
         if (mf_line_terminal(c->reader)) mf_interrupt_clear(), mf_interrupt_catch();
-        mf_line_end end = read_text(c, &text);
+        mf_line_end end = read_text(c, &text, &plain);
         mf_str said = chopped(&text);
         if (text.failed) mf_log(MF_LOG_ERROR, "a text of over %u bytes is not taken", LINE_MAX_BYTES);
-        if (end == MF_LINE_EOF) {
+        c->failed |= text.failed;
+        if (end == MF_LINE_EOF || stopped(c)) {
             more = false;
             if (mf_line_terminal(c->reader)) mf_output_write(&c->out, "\n", 1);
         } else if (end == MF_LINE_ENTERED && said.len > 0 && !text.failed) {
             if (memchr(said.ptr, 0, said.len)) mf_log(MF_LOG_NOTICE, "NUL bytes in a text are taken as U+FFFD");
             text.data[said.len] = 0;
-            mf_line_remember(c->reader, said.ptr);
-            more = take(c, said, mf_chat_is_command(said));
+            more = take_line(c, said, plain);
         }
         free(text.data);
     }
-    return c->out.failed ? MF_EXIT_REFUSED : MF_EXIT_DONE;
 }
 
 static void greet(const mf_chat *c) {
@@ -198,6 +233,7 @@ static bool open_lines(mf_chat *c, mf_error *err) {
     bool known = mf_line_history_path(&history);
     c->reader = mf_line_reader_new(known ? history.data : NULL, err);
     free(history.data);
+    c->takes_commands = isatty(STDIN_FILENO) || c->o->commands;
     return c->reader != NULL;
 }
 
@@ -215,9 +251,8 @@ static int converse(mf_chat *c, mf_buf *first, mf_error *err) {
     if (!load(c, path, err) || !begin(c, err) || !open_lines(c, err)) return MF_EXIT_REFUSED;
     if (c->o->session && !mf_chat_session_open(c, err)) return MF_EXIT_REFUSED;
     greet(c);
-    if ((c->o->prompt || c->o->prompt_file) && !take(c, text, c->o->prompt && mf_chat_is_command(text)))
-        return c->out.failed ? MF_EXIT_REFUSED : MF_EXIT_DONE;
-    return loop(c);
+    if (!(c->o->prompt || c->o->prompt_file) || take(c, text, false)) loop(c);
+    return exit_code(c);
 }
 
 int mf_command_chat(mf_options *o) {

@@ -22,7 +22,6 @@ typedef struct job {
     mf_str text;
     mf_token_array prompt, eog;
     mf_sampling sampling;
-    int32_t n_ctx;
     mf_constrained constrained;
     mf_answer answer;
     mf_output out;
@@ -32,7 +31,6 @@ typedef struct job {
 static bool choose_ctx(job *j, mf_engine_params *params, mf_error *err) {
     int64_t prompt = (int64_t)j->prompt.len, answer = j->o->n_predict >= 0 ? j->o->n_predict : 512;
     if (!mf_load_ctx(&j->loaded, j->o, prompt + answer, params, err)) return false;
-    j->n_ctx = params->n_ctx;
     return prompt <= params->n_ctx ||
            mf_fail(err, MF_ERR_LIMIT, "the prompt has %" PRId64 " tokens and the context %d%s", prompt, params->n_ctx,
                    params->n_ctx == j->loaded.model->hparams.n_ctx_train ? ", the model's maximum"
@@ -162,32 +160,22 @@ static void log_speed(const mf_answer *a) {
                a->n_generated, a->n_generated == 1 ? "" : "s");
 }
 
-// The answer could not go on: what it ran into, and what would let it.
-static void note_full(const job *j) {
-    int32_t n_ctx = j->n_ctx, most = j->loaded.model->hparams.n_ctx_train;
-    mf_log(MF_LOG_NOTICE, "the answer is cut off: prompt and answer fill the context of %d tokens%s", n_ctx,
-           n_ctx < most ? "; --ctx makes it larger" : ", the model's maximum");
-}
-
 static int finish(job *j) {
     const mf_answer *a = &j->answer;
-    bool open_line = a->text.len == 0 || a->text.data[a->text.len - 1] != '\n';
     if (j->o->json)
         print_json(j);
-    else if (open_line && a->n_generated > 0)
+    else if (mf_answer_open_line(a, j->o) && a->n_generated > 0)
         mf_output_write(&j->out, "\n", 1);
     if (j->out.failed) return MF_EXIT_REFUSED;
     if (!j->o->json && a->n_top >= 0) log_logprobs(j);
     if (a->n_dropped)
         mf_log(MF_LOG_NOTICE, "the answer ended inside a character: %d byte%s left out", a->n_dropped,
                a->n_dropped == 1 ? " is" : "s are");
-    if (a->finish[0] == 'l' && j->o->n_predict != a->n_generated) note_full(j);
-    mf_answer_note_cut(a);
+    mf_answer_note_end(a, &j->loaded, j->o);
     log_speed(a);
     mf_inside_timing(&j->loaded);
     mf_log_kv(a->kv);
-    if (a->finish[0] == 'e') return mf_cli_fail(&a->error);
-    if (strcmp(a->finish, "constraint") == 0) return mf_cli_fail(&a->error);
+    if (mf_answer_failed(a)) return mf_cli_fail(&a->error);
     return strcmp(a->finish, "cancelled") == 0 ? MF_EXIT_INTERRUPTED : MF_EXIT_DONE;
 }
 

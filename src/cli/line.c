@@ -21,14 +21,17 @@
 #define PASTE_END       "\033[201~"
 #define BYTE_ORDER_MARK "\xEF\xBB\xBF"
 #define PASTE_MAX       ((size_t)1 << 20) // characters
+#define SAMPLE          32                // characters by which a line's ends are known again as those of a paste
 
 struct mf_line_reader {
     EditLine *el; // NULL: no terminal
     History *history;
     char *history_file;
     const char *prompt;
-    bool cancelled;
-    bool begun; // a plain line was read
+    bool cancelled, too_long;
+    bool prefilled;                              // the next paste is the program's own
+    bool begun;                                  // a plain line was read
+    wchar_t first[SAMPLE + 1], last[SAMPLE + 1]; // of what was pasted at the line's beginning and at its end
 };
 
 static char *show_prompt(EditLine *el) {
@@ -47,26 +50,55 @@ static unsigned char cancel(EditLine *el, int key) {
     return CC_NEWLINE;
 }
 
-// Takes everything up to the end of a paste into the line, newlines too (CR LF and CR as LF). A paste that is too long, or has a NUL, is
-// dropped whole.
-static unsigned char paste(EditLine *el, int key) {
-    (void)key;
+typedef mf_array(wchar_t) wide_text;
+
+// Takes everything up to the end of a paste. False: the input ended.
+static bool take_paste(EditLine *el, wide_text *text, bool *fits) {
     static const char end[] = PASTE_END;
-    mf_array(wchar_t) text = {0};
-    bool fits = true, inserted = false;
     wchar_t c, before = 0;
     for (size_t matched = 0; end[matched]; before = c) {
-        if (el_wgetc(el, &c) != 1) return free(text.data), CC_EOF;
-        bool second_half = c == L'\n' && before == L'\r';
-        fits = fits && c && text.len < PASTE_MAX && (second_half || mf_array_push(&text, c == L'\r' ? L'\n' : c));
+        if (el_wgetc(el, &c) != 1) return false;
         matched = c == (wchar_t)end[matched] ? matched + 1 : c == (wchar_t)end[0];
+        if (c == L'\n' && before == L'\r') continue;
+        wchar_t kept = c == L'\r' ? L'\n' : c == 0 ? (wchar_t)0xFFFD : c;
+        *fits = *fits && text->len < PASTE_MAX && mf_array_push(text, kept);
     }
-    if (fits) {
-        text.data[text.len -= sizeof end - 1] = 0;
-        inserted = text.len == 0 || el_winsertstr(el, text.data) == 0;
+    if (*fits) text->data[text->len -= sizeof end - 1] = 0;
+    return true;
+}
+
+// Remembers what the line begins and ends with, as far as that is pasted.
+static void remember_paste(mf_line_reader *r, const LineInfoW *line, const wide_text *text) {
+    size_t n = text->len < SAMPLE ? text->len : SAMPLE;
+    if (line->cursor == line->buffer) {
+        size_t word = wcscspn(text->data, L" \t\n");
+        if (word < n) n = word ? word : 1;
+        wmemcpy(r->first, text->data, n);
+        r->first[n] = 0;
     }
+    if (line->cursor == line->lastchar) {
+        n = text->len < SAMPLE ? text->len : SAMPLE;
+        wmemcpy(r->last, text->data + text->len - n, n);
+        r->last[n] = 0;
+    }
+}
+
+// Puts a paste into the line, line ends too. One that is too long ends the line, which is refused.
+static unsigned char paste(EditLine *el, int key) {
+    (void)key;
+    mf_line_reader *r = NULL;
+    el_get(el, EL_CLIENTDATA, &r);
+    wide_text text = {0};
+    bool fits = true, inserted = true;
+    if (!take_paste(el, &text, &fits)) return free(text.data), CC_EOF;
+    if (fits && text.len > 0) {
+        if (!r->prefilled) remember_paste(r, el_wline(el), &text);
+        inserted = el_winsertstr(el, text.data) == 0;
+    }
+    r->prefilled = false;
+    r->too_long = !fits || !inserted;
     free(text.data);
-    return inserted ? CC_REFRESH : CC_ERROR;
+    return r->too_long ? CC_NEWLINE : CC_REFRESH;
 }
 
 // What is typed is UTF-8, whatever the locale says of it.
@@ -89,8 +121,8 @@ static bool open_editor(mf_line_reader *r) {
     el_set(r->el, EL_EDITOR, "emacs");
     el_set(r->el, EL_SIGNAL, 0);
     el_set(r->el, EL_HIST, history, r->history);
-    // Ctrl-C is a key while a line is edited.
-    el_set(r->el, EL_SETTY, "-d", "-isig", NULL);
+    // Ctrl-C is a key while a line is edited, and a paste's CR LF can be told from an empty line.
+    el_set(r->el, EL_SETTY, "-d", "-isig", "-inlcr", "-icrnl", NULL);
     // The wide form: the other one copies both texts and never frees them.
     el_wset(r->el, EL_ADDFN, L"mf-cancel", L"drops the line", cancel);
     el_set(r->el, EL_BIND, "^C", "mf-cancel", NULL);
@@ -154,10 +186,21 @@ static mf_line_end read_plain(mf_line_reader *r, mf_buf *out) {
     return MF_LINE_ENTERED;
 }
 
-mf_line_end mf_line_read(mf_line_reader *r, const char *prompt, mf_buf *out) {
+// Which ends of the line are those of pastes. Editing them makes them typed.
+static mf_line_pasted find_pasted(const mf_line_reader *r) {
+    const LineInfoW *line = el_wline(r->el);
+    size_t first = wcslen(r->first), last = wcslen(r->last), len = (size_t)(line->lastchar - line->buffer);
+    if (len && line->lastchar[-1] == L'\n') len--; // of the key that ended the line
+    return (mf_line_pasted){first && len >= first && wmemcmp(line->buffer, r->first, first) == 0,
+                            last && len >= last && wmemcmp(line->buffer + len - last, r->last, last) == 0};
+}
+
+mf_line_end mf_line_read(mf_line_reader *r, const char *prompt, mf_buf *out, mf_line_pasted *pasted) {
+    if (pasted) *pasted = (mf_line_pasted){0};
     if (!r->el) return read_plain(r, out);
     r->prompt = prompt;
-    r->cancelled = false;
+    r->cancelled = r->too_long = false;
+    r->first[0] = r->last[0] = 0;
     int n = 0;
     el_resize(r->el); // the window may have changed since the last line
     mf_terminal_mark(MF_TERMINAL_KEYS | MF_TERMINAL_PASTE, true);
@@ -171,20 +214,23 @@ mf_line_end mf_line_read(mf_line_reader *r, const char *prompt, mf_buf *out) {
     fputs(MF_TERMINAL_PASTE_OFF, stdout);
     fflush(stdout);
     mf_terminal_mark(MF_TERMINAL_KEYS | MF_TERMINAL_PASTE, false);
-    if (r->cancelled || signalled) return MF_LINE_CANCELLED;
+    if (r->too_long) mf_log(MF_LOG_ERROR, "a paste of over %zu characters is not taken", PASTE_MAX);
+    if (r->cancelled || r->too_long || signalled) return MF_LINE_CANCELLED;
     if (!line || n <= 0) return MF_LINE_EOF;
+    if (pasted) *pasted = find_pasted(r);
     mf_buf_add(out, line, (size_t)n - (line[n - 1] == '\n'));
     return MF_LINE_ENTERED;
 }
 
-void mf_line_prefill(mf_line_reader *r, const char *text) {
+void mf_line_prefill(mf_line_reader *r, mf_str text) {
     if (!r->el) return;
     mf_buf typed = {0};
     // As a paste, so that no byte of it is a command of the editor; nothing in it may end the paste.
     mf_buf_text(&typed, PASTE_BEGIN);
-    for (const char *at = text; *at; at++)
-        if (*at != '\033') mf_buf_char(&typed, *at);
+    for (size_t i = 0; i < text.len; i++)
+        if (text.ptr[i] != '\033') mf_buf_char(&typed, text.ptr[i]);
     mf_buf_text(&typed, PASTE_END);
+    r->prefilled = !typed.failed;
     if (!typed.failed) el_push(r->el, typed.data);
     free(typed.data);
 }

@@ -20,11 +20,18 @@ void mf_line_reader_free(mf_line_reader *r); // writes the history
 
 bool mf_line_terminal(const mf_line_reader *r); // whether a person types: standard input and output are terminals
 
-// Appends a line without its line end (LF or CR LF) to *out, and the first one without a byte order mark. prompt is shown on a terminal only. A pasted text is one line, newlines and all.
-mf_line_end mf_line_read(mf_line_reader *r, const char *prompt, mf_buf *out);
+// Where a line is pasted and not typed: what stands there is text, whatever it looks like.
+typedef struct mf_line_pasted {
+    bool begin, end;
+} mf_line_pasted;
+
+// Appends a line without its line end (LF or CR LF) to *out; *pasted may be NULL. prompt is shown on a terminal only. A pasted text is
+// one line, line ends and all; its NULs become U+FFFD. Without a terminal a byte order mark before the first line is left out, and what
+// a line has over the limit of *out is passed over.
+mf_line_end mf_line_read(mf_line_reader *r, const char *prompt, mf_buf *out, mf_line_pasted *pasted);
 
 // Puts a text into the line that is read next, to be edited (on a terminal).
-void mf_line_prefill(mf_line_reader *r, const char *text);
+void mf_line_prefill(mf_line_reader *r, mf_str text);
 
 // Remembers a text.
 void mf_line_remember(mf_line_reader *r, const char *text);

@@ -349,7 +349,7 @@ static void test_refusals(void **state) {
     static char large[8192];
     int n = snprintf(large, sizeof large, "{\"role\":\"user\",\"content\":\"%04000d\"}", 1);
     good(minfer_conversation_add(c, large, (size_t)n, &error));
-    refused(minfer_conversation_answer(c, &error), MINFER_ERROR_LIMIT, "no older turn can leave");
+    refused(minfer_conversation_answer(c, &error), MINFER_ERROR_LIMIT, "the message is too long");
     minfer_engine_free(e);
 }
 

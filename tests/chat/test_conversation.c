@@ -204,7 +204,7 @@ static int32_t own_tokens(const char *question) {
 
 static void set_system(talk *t, const char *text) {
     mf_error err = {0};
-    if (!mf_conversation_set_system(&t->c, mf_str_of(text), &err)) fail_msg("%s", err.text);
+    if (!mf_conversation_set_system(&t->c, text ? mf_str_of(text) : (mf_str){0}, &err)) fail_msg("%s", err.text);
 }
 
 // ---- Turns
@@ -271,10 +271,16 @@ static void changed_history(void **state) {
     assert_int_equal(ask(&t, "four"), own_tokens("four"));
     assert_string_equal(mf_conversation_system(&t.c), "be quick");
     set_system(&t, "");
+    assert_string_equal(mf_conversation_system(&t.c), "");
+    int32_t all = mf_conversation_n_tokens(&t.c);
+    set_system(&t, NULL);
     assert_null(mf_conversation_system(&t.c));
+    assert_true(mf_conversation_n_tokens(&t.c) < all);
     mf_conversation_clear(&t.c);
     assert_int_equal(t.c.entries.len, 0);
+    assert_int_equal(mf_conversation_n_tokens(&t.c), 0);
     ask(&t, "five");
+    assert_int_equal(mf_conversation_n_tokens(&t.c), mf_sequence_n_tokens(t.c.params.sequence));
     assert_string_equal(t.c.cost.again_reason, "the conversation was cleared");
     end(&t);
 }
@@ -477,7 +483,7 @@ static void too_long(void **state) {
     assert_int_equal(ask(&t, "three"), own_tokens("three")); // as if nothing had been asked
     free(text);
     // Without a system message nothing is left to be moved.
-    set_system(&t, "");
+    set_system(&t, NULL);
     text = long_text(200);
     assert_true(mf_conversation_ask(&t.c, mf_str_of(text), &err));
     answer(&t);

@@ -10,6 +10,7 @@ import time
 
 import command
 from command import MINFER, SCRATCH, environment, good, refused, run, scratch, tiny
+from scripted import CHATML, make
 
 MODEL = tiny("qwen2-f32")
 # The model says lower-case letters and spaces only, and never ends by itself: its ids 0 to 255 are the bytes, 288 to 290 control tokens.
@@ -18,8 +19,11 @@ CHAT = ["chat", MODEL, *LETTERS, "-n", "12"]
 COST = re.compile(r"prompt: (\d+) tokens, (\d+) evaluated; (\d+) cached ones dropped")
 
 
-def talk(lines, *args, base=CHAT, **kw):
-    return good(*base, *args, stdin="\n".join(lines).encode(), **kw)
+def talk(lines, *args, base=CHAT, code=0, **kw):
+    """Lines that may be commands; the exit code is 1 where one of them fails."""
+    r = run(*base, "--commands", *args, stdin="\n".join(lines).encode(), **kw)
+    assert r.code == code, (r.code, r.err)
+    return r
 
 
 def answers(r):
@@ -56,6 +60,9 @@ def piped_lines():
 def single_turn():
     assert len(answers(talk(["/stats", "one", "two"], "--single-turn"))) == 1 + len(answers(talk(["/stats"])))
     assert len(answers(talk(["one", "two"], "-st", "-p", "zero"))) == 1
+    r = talk(["word " * 2000, "two"], "-st", code=1)  # it ends after one try
+    assert r.out == b"" and "the message is too long" in r.err, r.err
+    assert len(answers(talk(["/stat", "/stats", "one", "two"], "-st", code=1))) == len(answers(talk(["/stats", "one"])))
 
 
 def many_lines():
@@ -75,9 +82,10 @@ def commands():
     assert r.out.startswith(b"context: 0 of 1024 tokens\n") and r.out.count(b"/regen") == 2, r.out
     for word in ("/exit", "/quit", "/bye"):
         assert len(answers(talk(["one", word, "two"]))) == 1
-    r = talk(["/nope", "/regen", "/undo", "/edit x", "/edit", "/save", "/load", "/clear x", "/load nothing-here.json", "/system", "/ x"], "-n", "2")
+    r = talk(["/udno", "/regen", "/undo", "/edit x", "/edit", "/save", "/load", "/clear x", "/load nothing-here.json", "/system", "/ x"], "-n", "2",
+             code=1)
     errors = [line for line in r.err.splitlines() if line.startswith("error: ")]
-    for part, line in zip(("no command '/nope'", "no answer to generate", "nothing to take back", "no question to edit", "no question to edit", "name is needed",
+    for part, line in zip(("no command '/udno'; did you mean /undo?", "no answer to generate", "nothing to take back", "no question to edit", "no question to edit", "name is needed",
                            "name is needed", "/clear takes nothing", "No such file"), errors, strict=True):
         assert part in line, (part, line)
     assert answers(r)[0] == "there is no system message" and len(answers(r)) == 2, r.out  # "/ x" is a question
@@ -87,8 +95,8 @@ def commands():
     assert evaluated(r)[2:] == [1, 1] and answers(r)[:2] == base and len(set(answers(r)[1:])) == 3, r.out
     assert len(set(answers(talk(["one", "/clear", "one", "/clear", "one"])))) == 3  # no draw is used twice
 
-    def plain(lines, *args):  # without draws an answer follows from what was said alone
-        return talk(lines, "--greedy", *args)
+    def plain(lines, *args, **kw):  # without draws an answer follows from what was said alone
+        return talk(lines, "--greedy", *args, **kw)
 
     base = answers(plain(["one", "two"]))
     assert answers(plain(["one", "two", "/regen"]))[1:] == answers(plain(["one", "two", "two"]))[1:2] * 2
@@ -100,9 +108,9 @@ def commands():
     assert with_system != base
     r = plain(["/system be kind", "one", "/system", "two", "/system none", "/clear", "one", "two"])
     assert answers(r) == [with_system[0], "be kind", with_system[1], *base], r.out
-    r = plain(["one", "two", "/edit " + "word " * 2000, "three"])  # the turn that was to be edited stays
-    assert "no older turn can leave" in r.err and r.out == plain(["one", "two", "three"]).out, (r.out, r.err)
-    edits = talk(["one", "/edit"])
+    r = plain(["one", "two", "/edit " + "word " * 2000, "three"], code=1)  # the turn that was to be edited stays
+    assert "the message is too long" in r.err and r.out == plain(["one", "two", "three"]).out, (r.out, r.err)
+    edits = talk(["one", "/edit"], code=1)
     assert "/edit needs the new text" in edits.err
 
 
@@ -121,13 +129,110 @@ def saved():
                           (b'{"minfer_session": 1, "messages": [{"role": "user", "content": "a\\u0000"}]}', "no text"),
                           (b'{"minfer_session": 1, "regenerated": -1, "messages": []}', "no count")):
         bad = scratch("bad.json", content)
-        r = talk(["one", f"/load {bad}", "two"])
+        r = talk(["one", f"/load {bad}", "two"], code=1)
         assert part in r.err and r.out == talk(["one", "two"]).out, (content, r.err)  # the conversation stays
 
 
+def lines_are_text():
+    """Without a terminal and --commands nothing in a line is a command; with it only known names are."""
+    victim, talk_file = scratch("victim", b"precious"), os.path.join(SCRATCH, "questions.json")
+    lines = [f"/save {victim}", "/clear", "/exit", "/sav x", "/?", "last"]
+    assert len(answers(good(*CHAT, stdin="\n".join(lines).encode()))) == len(lines)
+    assert open(victim, "rb").read() == b"precious"
+    texts = ["/etc/passwd is what?", "/api/v1 404", "/no_think hello", "/think", "/ x", "//clear", "/Clear", " /clear", "a /exit", "/exit/x", "/models", "exit"]
+    talk([*texts, f"/save {talk_file}"], "-n", "2")
+    with open(talk_file) as f:
+        assert [m["content"] for m in json.load(f)["messages"][::2]] == texts
+    for line, meant in (("/sav x", "save"), ("/quti", "quit"), ("/byte", None), ("/s", "system"), ("/stat", "stats"), ("/clean up", "clear"), ("/rgeen", "regen"),
+                        ("/save?", None), ("/exits", "exit"), ("/list", None), ("/hel", "help"), ("/new", None)):
+        r = talk([line], "-n", "2", code=1 if meant else 0)
+        assert (f"did you mean /{meant}?" in r.err and r.out == b"") if meant else r.out, (line, r.err)
+    for prompt in ("/exit", "/clear", f"/save {victim}"):  # nor is the first question
+        assert len(answers(talk(["two"], "-p", prompt))) == 2 and open(victim, "rb").read() == b"precious"
+
+
+def saves_nothing_over():
+    """/save writes over conversations and empty files alone."""
+    own_file = os.path.join(SCRATCH, "own.json")
+    for content in (b"precious", b"{}", b'{"messages": []}', b"[1]", b"\n"):
+        victim = scratch("victim", content)
+        r = talk(["one", f"/save {victim}", "two"], code=1)
+        assert "is not written over" in r.err and open(victim, "rb").read() == content and len(answers(r)) == 2, r.err
+    link = os.path.join(SCRATCH, "link")
+    os.symlink(scratch("behind", b"precious"), link)
+    talk(["one", f"/save {link}"], code=1)
+    talk(["one", f"/save {SCRATCH}"], code=1)
+    for _ in range(2):
+        talk(["one", f"/save {own_file}", f"/save {scratch('empty', b'')}"])
+    assert json.load(open(own_file))["messages"] == json.load(open(os.path.join(SCRATCH, "empty")))["messages"]
+
+
+def failed_questions():
+    """A question that fails is remembered in the exit code, and the next one is asked."""
+    base = answers(talk(["one", "two"], "--greedy"))
+    r = talk(["one", "word " * 2000, "two"], "--greedy", code=1)
+    assert answers(r) == base and r.err.count("error: the message is too long") == 1 and "--ctx" not in r.err.splitlines()[-1], r.err
+    r = talk(["one", "word " * 200, "two"], "--greedy", "--ctx", "128", code=1)
+    assert "--ctx N makes the context larger, up to 1024" in r.err, r.err
+    model = make("wild", ["a", "b", " c"], wild=["b"])  # the logits behind b are not finite
+    for lines, args in ((["x", "y"], []), (["x", "/undo", "/stats", "y"], ["--commands"]), (["x", "/clear", "/edit x", "y"], ["--commands"]),
+                        (["x", "/edit z", "/regen"], ["--commands"])):
+        r = run("chat", model, *args, stdin="\n".join(lines).encode())
+        assert r.code == 1 and r.out.split(b"\n").count(b"ab") == 3 - (lines[1] != "/edit z"), (lines, r.out, r.err)
+        assert "not finite" in r.err or "infinite" in r.err, r.err
+    path = os.path.join(SCRATCH, "wild.json")
+    r = run("chat", model, "--session", path, stdin=b"x\ny\n")
+    assert r.code == 1 and r.out == b"ab\nab\n", r.err
+
+
+def interrupted():
+    """Ctrl-C ends a script with 130: in an answer, and where it waits for a line."""
+    slow = ["chat", MODEL, *LETTERS, "--cpu", "scalar", "-t", "1"]
+    for waits in (False, True):
+        p = subprocess.Popen([MINFER, *(CHAT if waits else slow)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(),
+                             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        p.stdin.write(b"one\ntwo\nthree\n" if not waits else b"one\n")
+        p.stdin.flush()
+        assert p.stdout.readline() if waits else p.stdout.read(2)
+        if waits:
+            time.sleep(0.1)  # it may be there or not: both are right
+        p.send_signal(signal.SIGINT)
+        out, err = p.communicate(timeout=60)
+        assert p.returncode == 130 and out.count(b"\n") <= 1, (waits, p.returncode, out, err)
+
+
+def true_statistics():
+    def context(r):
+        return [int(line.split()[1]) for line in answers(r) if line.startswith("context: ")]
+
+    r = talk(["one", "/stats", "two", "/stats", "/undo", "/stats", "/clear", "/stats", "three", "/stats"], "--greedy")
+    fresh = talk(["three", "/stats"], "--greedy")
+    n = context(r)
+    assert n[0] < n[1] and abs(n[2] - n[0]) <= 2 and n[3] == 0 and n[4:] == context(fresh), n  # the opening of an answer, the token that is not evaluated yet
+    assert [line for line in answers(r) if line == "last turn: none"] == ["last turn: none"] * 2, r.out
+    r = talk(["one", "/clear", "/stats"], "--system", "be kind")
+    assert context(r) == [count("<|im_start|>system\nbe kind<|im_end|>\n")], r.out
+
+
+def empty_system_message():
+    """It is a message, and what templates put where there is none is not put."""
+    template = "{% if messages[0].role != 'system' %}<|im_start|>system\nbe kind<|im_end|>\n{% endif %}" + CHATML
+    path = session_path("empty-system.json")
+    base = ["chat", MODEL, *LETTERS, "-n", "12", "--greedy", "--chat-template", template]
+    none, empty, kind = (answers(talk(["one"], *args, base=base)) for args in ([], ["--system", ""], ["--system", "be kind"]))
+    assert none == kind != empty
+    talk(["one", f"/save {path}"], "--system", "", base=base)
+    assert json.load(open(path))["messages"][0] == {"role": "system", "content": ""}
+    assert answers(talk(["/system none", "one"], "--system", "", base=base)) == none
+    path = session_path("later-system.json")
+    talk(["one"], "--session", path, base=base)
+    r = talk(["/system", "/clear", "one"], "--session", path, "--system", "", base=base)
+    assert answers(r) == ["", *empty], r.out
+
+
 def bytes_that_are_no_text():
-    plain = ["chat", MODEL, "-n", "12"]
-    r = run(*plain, stdin=b"a\xff\xfe\nb\0c\n\xe2\x82\n/save " + os.path.join(SCRATCH, "raw.json").encode())
+    plain = ["chat", MODEL, "-n", "12", "--commands"]
+    r = run(*plain, stdin=b"\xef\xbb\xbfa\xff\xfe\nb\0c\r\n\xe2\x82\n/save " + os.path.join(SCRATCH, "raw.json").encode())
     assert r.code == 0 and "error" not in r.err, r.err
     with open(os.path.join(SCRATCH, "raw.json"), encoding="utf-8") as f:
         assert [m["content"] for m in json.load(f)["messages"]][::2] == ["a\ufffd\ufffd", "b\ufffdc", "\ufffd\ufffd"]
@@ -227,7 +332,7 @@ def files_that_can_not_be_written():
 
     p = subprocess.run([MINFER, *CHAT, "--session", path], input=b"two\nthree\n", stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(),
                        preexec_fn=no_space, restore_signals=False, timeout=300)
-    assert p.returncode == 0 and len(p.stdout.splitlines()) == 2, (p.returncode, p.stdout, p.stderr)
+    assert p.returncode == 1 and len(p.stdout.splitlines()) == 2, (p.returncode, p.stdout, p.stderr)
     assert p.stderr.count(b"error: ") == 2, p.stderr
     assert [open(name, "rb").read() for name in (path, path + ".kv")] == old
     assert not [name for name in os.listdir(SCRATCH) if name.startswith("full.json.") and name != "full.json.kv"], os.listdir(SCRATCH)
@@ -306,5 +411,6 @@ def real_conversation():
 
 
 if __name__ == "__main__":
-    command.main([piped_lines, single_turn, many_lines, commands, saved, bytes_that_are_no_text, sessions, session_commands, other_cells, session_info,
+    command.main([piped_lines, single_turn, many_lines, commands, saved, lines_are_text, saves_nothing_over, failed_questions, interrupted,
+                  true_statistics, empty_system_message, bytes_that_are_no_text, sessions, session_commands, other_cells, session_info,
                   files_that_can_not_be_written, two_at_once, killed, real_conversation])

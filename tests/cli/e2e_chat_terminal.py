@@ -124,8 +124,8 @@ def answers_and_ends():
     t = started()
     assert len(ask(t, "hello").split(b"\n")[0].strip()) > 3
     assert b"context: " in ask(t, "/stats")
-    assert b"error: there is no command" in ask(t, "/nope")
-    assert len(ask(t, "again").strip()) > 3  # the prompt is there behind an error too
+    assert b"error: /undo takes nothing behind it" in ask(t, "/undo x")
+    assert len(ask(t, "\x15again").strip()) > 3  # the prompt is there behind an error too
     t.end()
     t = started()
     t.send("/exit\r")
@@ -210,6 +210,89 @@ def pastes():
     t.end()
 
 
+def pastes_are_text():
+    """Nothing that was pasted is a command, a fence or a line that goes on, whatever was typed beside it."""
+    victim = os.path.join(SCRATCH, "victim")
+    with open(victim, "w") as f:
+        f.write("precious")
+    t = started("-n", "2")
+    pasted = ["/clear", "/exit\ra", f"/save {victim}", '\"\"\"a', "a\\", '\"\"\"\ra\\\rb\"\"\"', "/udno x", "a\r\nb", "a\0b", "/clear \ra"]
+    for text in pasted:
+        ask(t, PASTE % text)
+    want = [text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd") for text in pasted]
+    assert t.questions() == want, (t.questions(), want)
+    t.send("/clear\r")
+    t.prompt()
+    ask(t, PASTE % "/clear\rabc" + "\x7f\x7f")  # a paste that is edited is still one
+    ask(t, PASTE % "/clear" + " typed")
+    assert t.questions() == ["/clear\na", "/clear typed"]
+    t.send("/clear\r")
+    t.prompt()
+    # What is typed around a paste means what it does.
+    t.send('\"\"\"' + PASTE % 'a\"\"\"' + "\r")
+    t.expect(". ")
+    t.send('b\"\"\"\r')
+    t.expect("\n")
+    t.prompt()
+    t.send(PASTE % "a" + "\\\r")
+    t.expect(". ")
+    t.send("b\r")
+    t.expect("\n")
+    t.prompt()
+    assert t.questions() == ['a\"\"\"\nb', "a\nb"], t.questions()
+    t.send("/sys" + PASTE % "tem" + " " + PASTE % "be kind" + "\r")
+    t.prompt()
+    assert b"be kind" in ask(t, "/system")
+    with open(victim) as f:
+        assert f.read() == "precious"
+    data = (PASTE % ("the " * 300000)).encode()
+    while data:  # nothing is shown before its end, so nothing has to be read between
+        data = data[os.write(t.master, data):]
+    t.expect("a paste of over 1048576 characters is not taken")
+    t.prompt()
+    t.end()
+
+
+def near_misses():
+    """A mistyped command is neither done nor sent: it is there to be corrected, or to be sent as text behind a space."""
+    t = started("-n", "2")
+    ask(t, "the question")
+    said = ask(t, "/udno").replace(b"\x1b", b"")
+    assert b"did you mean /undo?" in said, said
+    t.expect("/udno")
+    t.send("\x7f\x7f\x7fndo\r")
+    t.prompt()
+    assert t.questions() == []
+    ask(t, "/sav it")
+    t.expect("/sav it")
+    t.send("\x01 \r")
+    t.prompt()
+    ask(t, "/clear the table")
+    t.expect("/clear the table")
+    t.send("\x01 \r")
+    t.prompt()
+    ask(t, "/etc/hosts")
+    assert t.questions() == [" /sav it", " /clear the table", "/etc/hosts"], t.questions()
+    t.end()
+
+
+def saving_over_files():
+    victim = os.path.join(SCRATCH, "victim")
+    t = started("-n", "2")
+    ask(t, "the question")
+    for reply, kept in (("n", True), ("", True), ("\x03", True), ("y", False)):
+        with open(victim, "w") as f:
+            f.write("precious")
+        t.send(f"/save {victim}\r")
+        t.expect("write over it (y or n)? ")
+        t.send(reply + ("" if reply == "\x03" else "\r"))
+        t.prompt()
+        with open(victim) as f:
+            assert (f.read() == "precious") == kept, reply
+    assert t.questions() == ["the question"]
+    t.end()
+
+
 def editing():
     t = started("-n", "3")
     ask(t, "the question")
@@ -251,4 +334,4 @@ def colours():
 
 
 if __name__ == "__main__":
-    command.main([answers_and_ends, ctrl_c, history, alphabets, pastes, editing, window, colours])
+    command.main([answers_and_ends, ctrl_c, history, alphabets, pastes, pastes_are_text, near_misses, saving_over_files, editing, window, colours])
