@@ -230,6 +230,42 @@ static void idle_ones_give_way_before_the_younger(void **state) {
     mf_engine_free(e);
 }
 
+// Who came later waits behind one for whom there is no room, also where there would be room for it: a short one doesn't overtake.
+static void nobody_overtakes_one_that_waits(void **state) {
+    (void)state;
+    request r[3];
+    mf_engine *e = engine(8);
+    for (int i = 0; i < 3; i++) open_request(e, &r[i], 20, -1);
+    append(&r[0], 0, 0, 280), append(&r[1], 1, 1, 250), append(&r[2], 2, 2, 20); // five blocks, five and one
+    while (r[0].finish == MF_FINISH_NONE) {
+        step(e, r, 3);
+        if (r[0].finish == MF_FINISH_NONE) assert_int_equal(mf_sequence_n_evaluated(r[2].seq), 0);
+    }
+    drain(e, r, 3);
+    assert_true(r[2].n_first >= r[1].n_first);
+    for (int i = 0; i < 3; i++) assert_int_equal(r[i].finish, MF_FINISH_LENGTH);
+    close_requests(r, 3);
+    mf_engine_free(e);
+}
+
+// What counts is when a sequence began to wait, not when it was made or had its turn before.
+static void a_woken_one_is_the_last(void **state) {
+    (void)state;
+    request r[2];
+    mf_engine *e = engine(8);
+    for (int i = 0; i < 2; i++) open_request(e, &r[i], 20, -1);
+    for (int turn = 0; turn < 3; turn++) {
+        int first = turn % 2 == 0; // whose place is behind the other's
+        r[0].n_events = r[1].n_events = 0;
+        append(&r[first], first, turn, turn ? 40 : 300); // one fits, and two don't
+        append(&r[!first], !first, turn, turn ? 40 : 300);
+        drain(e, r, 2);
+        assert_true(r[first].n_first < r[!first].n_first);
+    }
+    close_requests(r, 2);
+    mf_engine_free(e);
+}
+
 // Its cells can be shifted all the same: they are made again first.
 static void who_gave_way_can_be_shifted(void **state) {
     (void)state;
@@ -441,6 +477,8 @@ int main(void) {
         cmocka_unit_test(logits_are_reported_once),
         cmocka_unit_test(idle_ones_give_way_first),
         cmocka_unit_test(idle_ones_give_way_before_the_younger),
+        cmocka_unit_test(nobody_overtakes_one_that_waits),
+        cmocka_unit_test(a_woken_one_is_the_last),
         cmocka_unit_test(who_gave_way_can_be_shifted),
         cmocka_unit_test(moved_cells_stay),
         cmocka_unit_test(moved_cells_in_each_others_way),

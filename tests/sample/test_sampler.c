@@ -401,6 +401,81 @@ static void test_state(void **state) {
     }
 }
 
+// Nothing that was seen before a reset counts, nor what a sampler saw that became the copy of another.
+static void test_forgets(void **state) {
+    (void)state;
+    enum {
+        N = 12,
+        WINDOW = 5
+    };
+    const float logits[N] = {0};
+    float probs[N], fresh_probs[N];
+    int32_t ids[N], fresh_ids[N];
+    mf_sampler_params p = plain();
+    p.frequency_penalty = 1, p.repeat_last_n = WINDOW;
+    for (int32_t n_seen = 1; n_seen < N; n_seen++) {
+        for (int copied = 0; copied < 2; copied++) {
+            mf_sampler *s = make(&p, N), *fresh = make(&p, N);
+            for (int32_t i = 0; i < n_seen; i++) mf_sampler_accept(s, i);
+            if (copied)
+                assert_true(mf_sampler_copy(s, fresh));
+            else
+                mf_sampler_reset(s);
+            for (int32_t i = 0; i < WINDOW; i++) { // each of those that counted, once more
+                mf_sampler_accept(s, (n_seen + N - 1 - i) % N);
+                mf_sampler_accept(fresh, (n_seen + N - 1 - i) % N);
+            }
+            assert_int_equal(sample(s, logits, 0), sample(fresh, logits, 0));
+            assert_int_equal(mf_sampler_survivors(s, N, ids, probs), N);
+            assert_int_equal(mf_sampler_survivors(fresh, N, fresh_ids, fresh_probs), N);
+            assert_memory_equal(ids, fresh_ids, sizeof ids);
+            assert_memory_equal(probs, fresh_probs, sizeof probs);
+            mf_sampler_free(s);
+            mf_sampler_free(fresh);
+        }
+    }
+}
+
+// How many candidates mirostat leaves, which is what it learns.
+static size_t n_left(mf_sampler *s, const float *logits, uint64_t index, int32_t *token) {
+    *token = sample(s, logits, index);
+    return mf_sampler_survivors(s, 0, NULL, NULL);
+}
+
+// Mirostat learns when the token that it chose is accepted, and a copy knows what its source has learnt.
+static void test_mirostat_learns(void **state) {
+    (void)state;
+    enum {
+        N = 500
+    };
+    float logits[N];
+    for (int32_t i = 0; i < N; i++) logits[i] = (float)(-1.2 * mf_log64(i + 1)); // as frequent as words are
+    for (int version = 1; version <= 2; version++) {
+        mf_sampler_params p = plain();
+        p.mirostat = version, p.mirostat_tau = 2, p.mirostat_eta = 0.5f;
+        mf_sampler *s = make(&p, N), *copy = make(&p, N);
+        int32_t token, other;
+        size_t at_first = n_left(s, logits, 0, &token), learnt = at_first;
+        assert_in_range(at_first, 2, N - 1);
+        for (uint64_t i = 0; i < 20; i++) assert_int_equal(n_left(s, logits, i, &token), at_first);
+        mf_sampler_accept(s, (token + 1) % N); // another token was put in its place
+        assert_int_equal(n_left(s, logits, 0, &token), at_first);
+        for (uint64_t i = 0; i < 20 && learnt == at_first; i++) {
+            mf_sampler_accept(s, token);
+            learnt = n_left(s, logits, i, &token);
+        }
+        assert_int_not_equal(learnt, at_first);
+        assert_true(mf_sampler_copy(copy, s));
+        mf_sampler *clone = mf_sampler_clone(s, NULL);
+        assert_non_null(clone);
+        assert_int_equal(n_left(copy, logits, 0, &other), learnt);
+        assert_int_equal(n_left(clone, logits, 0, &other), learnt);
+        mf_sampler_free(s);
+        mf_sampler_free(copy);
+        mf_sampler_free(clone);
+    }
+}
+
 // -1 looks back on everything, and keeps every candidate.
 static void test_minus_one(void **state) {
     (void)state;
@@ -572,11 +647,12 @@ static void test_any_config(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),   cmocka_unit_test(test_ranges),      cmocka_unit_test(test_ids),
-        cmocka_unit_test(test_not_finite), cmocka_unit_test(test_ties),        cmocka_unit_test(test_frequencies),
-        cmocka_unit_test(test_draws),      cmocka_unit_test(test_equivalent),  cmocka_unit_test(test_allowed),
-        cmocka_unit_test(test_state),      cmocka_unit_test(test_saved_state), cmocka_unit_test(test_minus_one),
-        cmocka_unit_test(test_logprobs),   cmocka_unit_test(test_any_config),
+        cmocka_unit_test(test_defaults),        cmocka_unit_test(test_ranges),      cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_not_finite),      cmocka_unit_test(test_ties),        cmocka_unit_test(test_frequencies),
+        cmocka_unit_test(test_draws),           cmocka_unit_test(test_equivalent),  cmocka_unit_test(test_allowed),
+        cmocka_unit_test(test_state),           cmocka_unit_test(test_saved_state), cmocka_unit_test(test_minus_one),
+        cmocka_unit_test(test_logprobs),        cmocka_unit_test(test_any_config),  cmocka_unit_test(test_forgets),
+        cmocka_unit_test(test_mirostat_learns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
