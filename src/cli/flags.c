@@ -116,7 +116,8 @@ static int set_text(const mf_flag *flag, const char **field, const char *where, 
     while (next_part(&rest, '|', &choice)) known = known || mf_str_is(choice, value);
     if (!known) {
         char wanted[96];
-        snprintf(wanted, sizeof wanted, "one of %s", flag->choices);
+        bool optional = flag->marks & MF_FLAG_OPTIONAL; // who left it out meant the word as a text
+        snprintf(wanted, sizeof wanted, "one of %s%s", flag->choices, optional ? "; a prompt goes before the flag" : "");
         return refuse_value(where, mf_str_of(value), wanted, err);
     }
     *field = value;
@@ -250,6 +251,8 @@ static int refuse_unknown(const parser *p, mf_str name, mf_error *err) {
     return MF_EXIT_USAGE;
 }
 
+static bool is_flag_word(const char *word) { return word[0] == '-' && word[1]; }
+
 static bool is_switch_word(const char *word) {
     static const char *const words[] = {"on", "off", "auto", "always", "never", "0", "1"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
@@ -284,7 +287,7 @@ static int take_flag(parser *p, const char *word, mf_error *err) {
         const mf_llama_flag *llama = mf_llama_flag_find(name);
         return llama ? take_llama_flag(p, llama, name, value != NULL, err) : refuse_unknown(p, name, err);
     }
-    bool left_out = (flag->marks & MF_FLAG_OPTIONAL) && (p->at == p->argc || !is_switch_word(p->argv[p->at]));
+    bool left_out = (flag->marks & MF_FLAG_OPTIONAL) && (p->at == p->argc || is_flag_word(p->argv[p->at]));
     if (!value && left_out) value = "always";
     if (!value && flag->kind == MF_FLAG_BOOL) value = "1";
     if (!value && p->at == p->argc) {
@@ -425,7 +428,7 @@ static int take_words(parser *p, mf_error *err) {
         const char *word = p->argv[p->at++];
         if (!flags_end && strcmp(word, "--") == 0) {
             flags_end = true;
-        } else if (!flags_end && word[0] == '-' && word[1]) {
+        } else if (!flags_end && is_flag_word(word)) {
             int code = take_flag(p, word, err);
             if (code != MF_EXIT_DONE) return code;
         } else if (!mf_array_push(&p->o->words, word)) {

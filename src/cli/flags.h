@@ -77,7 +77,7 @@ enum {                      // mf_flag.marks
     MF_FLAG_NO_DEFAULT = 2, // its number at the start only says that it was not given
     MF_FLAG_AUTO = 8,       // an INT that takes the word auto, -1
     MF_FLAG_PRESENT = 16,   // a BOOL whose variable says yes when it is there, unless its value is a no
-    MF_FLAG_OPTIONAL = 4,   // the value may be left out, and is "always" then
+    MF_FLAG_OPTIONAL = 4,   // the value may be left out at the end and before a flag, and is "always" then
 };
 
 typedef struct mf_flag {

@@ -192,7 +192,7 @@ static void sets_and_biases(void **state) {
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) bad("run", wrong[i], MF_EXIT_USAGE, "is not ID:BIAS");
 }
 
-// A word of the command's own is no model, and --color may stand without a value.
+// A word of the command's own is no model, and --color may stand without a value, but not before a word that might be meant as one.
 static void own_words(void **state) {
     (void)state;
     good("rm", "smollm2 --yes");
@@ -205,11 +205,17 @@ static void own_words(void **state) {
     assert_null(o.word);
     bad("rm", "a b", MF_EXIT_USAGE, "unexpected word 'b'");
     bad("list", "a", MF_EXIT_USAGE, "unexpected word 'a'");
-    good("run", "m --color hi");
-    assert_string_equal(o.color, "always");
-    assert_string_equal(o.prompt, "hi");
-    good("run", "m hi --color");
-    assert_string_equal(o.color, "always");
+    const char *without[] = {"m hi --color", "m --color -n 3 hi", "m --color -- hi"};
+    for (size_t i = 0; i < sizeof without / sizeof *without; i++) {
+        good("run", without[i]);
+        assert_string_equal(o.color, "always");
+        assert_string_equal(o.prompt, "hi");
+    }
+    const char *refusal = "--color: 'hi' is not one of auto|always|never|on|off|1|0; a prompt goes before the flag";
+    bad("run", "m --color hi", MF_EXIT_USAGE, refusal);
+    bad("chat", "m --color hi", MF_EXIT_USAGE, refusal);
+    bad("run", "m --color hi there", MF_EXIT_USAGE, refusal);
+    bad("run", "m --color -", MF_EXIT_USAGE, "--color: '-' is not one of");
     good("run", "m --color never hi");
     assert_string_equal(o.color, "never");
     assert_string_equal(o.prompt, "hi");
@@ -238,7 +244,7 @@ static void flags_of_llama_cpp(void **state) {
     assert_int_equal(o.n_predict, 3);
     good("run", "m.gguf -fa hi"); // the older form without a value
     assert_string_equal(o.prompt, "hi");
-    good("run", "m.gguf --n-gpu-layers=99 --color hi");
+    good("run", "m.gguf --n-gpu-layers=99 --color -p hi");
     assert_string_equal(o.prompt, "hi");
     good("bench", "m.gguf -np 4 -d 8 -ngl 1");
     assert_int_equal(o.parallel, 4);
