@@ -58,7 +58,7 @@ def check(args):
         wrong = f"exit {p.returncode}"
     elif b"runtime error" in p.stderr or b"Sanitizer" in p.stderr:
         wrong = "a sanitizer's report"
-    elif len(errors) != (1 if p.returncode else 0) and args[0] != "chat":  # where a question may fail and the next be answered
+    elif len(errors) != (1 if p.returncode else 0):
         wrong = f"exit {p.returncode} with {len(errors)} errors"
     elif re.search(rb"[\x00-\x08\x0b-\x1f\x7f]", p.stderr):
         wrong = "control characters"
