@@ -207,7 +207,7 @@ static const mf_flag flags[] = {
      .choices = "auto|always|never|on|off|1|0", .marks = MF_FLAG_OPTIONAL,
      .help = "dims what a model thinks (default: auto, on a terminal where NO_COLOR is not set)"},
     {"--raw-output", NULL, MF_FLAG_BOOL, RUN | MF_CMD_RENDER | MF_CMD_TOKENIZE, MF_GROUP_OUTPUT, AT(raw_output),
-     .help = "lets control characters of an answer through to a terminal"},
+     .help = "lets control characters of a text through to a terminal"},
     {"--yes -y", NULL, MF_FLAG_BOOL, MF_CMD_RM, MF_GROUP_OUTPUT, AT(yes), .env = "", .help = "removes without a question"},
     {"--names", NULL, MF_FLAG_BOOL, MF_CMD_LIST, MF_GROUP_OUTPUT, AT(names), .env = "", .source = MF_SOURCE_FORM,
      .help = "prints the names alone, a line each, for shells; those that would have to be quoted are left out"},

@@ -107,8 +107,8 @@ static void add_flags(unsigned commands, mf_buf *out) {
             add_flag(flag, &defaults, out);
         }
     }
-    mf_buf_text(out, "\nEvery flag has an environment form, MINFER_ and its name: MINFER_BATCH_SIZE=64 is --batch-size 64.\n"
-                     "Flags come first. -- ends the flags. --name=value is taken too.\n");
+    mf_buf_text(out, "\nFlags have an environment form, MINFER_ and their name: MINFER_BATCH_SIZE=64 is --batch-size 64.\n"
+                     "A flag beats its variable. -- ends the flags. --name=value is taken too.\n");
 }
 
 void mf_help_command(const mf_command *command, mf_buf *out) {
