@@ -1,13 +1,14 @@
 // minfer: language models from GGUF files, on one machine. The public interface; docs/api.md is a short tour of it.
 //
-// Handles are opaque: a model (weights and tokenizer), an engine over a model (the KV cache and the batch), sequences in an engine.
+// Handles are opaque: a model (weights and tokenizer), an engine over a model (the KV cache and the batch), sequences in an engine, constraints
+// of what they may say.
 // minfer_step advances all sequences of an engine together and reports a token of each.
 //
 // Errors. A function that can fail returns false or NULL and fills the minfer_error it is given, which may be NULL; on success it
 // leaves it alone. NULL for a handle or a pointer that is needed is refused by these functions (MINFER_ERROR_ARGUMENT) and undefined in
 // those without an error. Freeing NULL does nothing.
 //
-// Threads. A model may be used by any number of threads at the same time. An engine and its sequences belong to one thread at a time,
+// Threads. A model and a constraint may be used by any number of threads at the same time. An engine and its sequences belong to one thread at a time,
 // except for minfer_interrupt, minfer_engine_get_stats, minfer_idle, minfer_sequence_n_evaluated, _n_cached and _idle, which any thread
 // may call while the engine and the sequence live: they see them as the last call left them. Engines of one model may run in
 // different threads; their steps take turns, since they share the model's threads. Engines of different models run at the same time.
@@ -129,8 +130,8 @@ MINFER_API void minfer_model_options_init(minfer_model_options *options, size_t 
 // step raises SIGBUS. The library installs no handler for it.
 MINFER_API minfer_model *minfer_model_open(const char *path, const minfer_model_options *options, minfer_error *error);
 
-// Gives a model up. Engines over it go on working: what it holds is freed with the last of them. The handle itself is not to be
-// used any more.
+// Gives a model up. Engines over it and constraints of it go on working: what it holds is freed with the last of them. The handle itself is
+// not to be used any more.
 MINFER_API void minfer_model_close(minfer_model *model);
 
 // Texts live as long as the model.
@@ -238,6 +239,41 @@ typedef struct minfer_engine_stats {
 // last call that changed the engine, a step that runs not counted.
 MINFER_API void minfer_engine_get_stats(const minfer_engine *engine, minfer_engine_stats *stats, size_t size);
 
+// ---- Constraints: what answers may say, and nothing else. Tokens that lead out of one are never chosen. docs/constrained.md has the grammars, what
+// is understood of JSON Schema, and its conventions.
+
+typedef struct minfer_constraint minfer_constraint;
+
+#define MINFER_SCHEMA_ANY_ORDER    1u // declared properties may come in any order
+#define MINFER_SCHEMA_CLOSED       2u // objects that declare properties take no others unless the schema says so
+#define MINFER_SCHEMA_STRICT_ONEOF 4u // oneOf is refused where its branches can't be told apart
+
+// A constraint for answers of a model, out of a JSON Schema of len bytes, which is not needed afterwards. It never changes: any number of sequences, in any
+// engines of the model, share what is learned about it. NULL with error: what the schema has that is wrong (MINFER_ERROR_FORMAT, _ARGUMENT),
+// not understood (MINFER_ERROR_UNSUPPORTED) or too large (MINFER_ERROR_LIMIT), with a JSON pointer; unknown flags; a model without a tokenizer
+// (MINFER_ERROR_UNSUPPORTED); memory. The first one of a model takes longer: the vocabulary is prepared.
+MINFER_API minfer_constraint *minfer_constraint_from_schema(minfer_model *model, const char *schema, size_t len,
+                                                            unsigned flags, minfer_error *error);
+
+// The same out of a grammar (GBNF), refused with the line and column, or the rule.
+MINFER_API minfer_constraint *minfer_constraint_from_gbnf(minfer_model *model, const char *grammar, size_t len,
+                                                          minfer_error *error);
+
+// Gives a constraint up. Sequences under it go on as they are.
+MINFER_API void minfer_constraint_free(minfer_constraint *constraint);
+
+typedef enum minfer_check {
+    MINFER_CHECK_ACCEPTED = 0,   // a whole answer
+    MINFER_CHECK_INCOMPLETE = 1, // the beginning of one
+    MINFER_CHECK_REJECTED = 2,   // nothing could complete it
+    MINFER_CHECK_FAILED = 3      // see the error: NULL, memory, a grammar too ambiguous (MINFER_ERROR_LIMIT)
+} minfer_check;
+
+// Holds a text of len bytes against a constraint. *at (which may be NULL) gets the first byte behind which nothing could complete a text that is
+// rejected, else len.
+MINFER_API minfer_check minfer_constraint_check(const minfer_constraint *constraint, const char *text, size_t len,
+                                                size_t *at, minfer_error *error);
+
 // ---- Sequences
 
 typedef struct minfer_sequence minfer_sequence;
@@ -307,6 +343,9 @@ typedef struct minfer_sequence_options {
     bool all_logits;               // on_logits gets the logits of every row, in order, and not only of the last
     const char *const *stop_texts; // none; each ends the answer before it: 1 to 4096 bytes, for models with a tokenizer
     size_t n_stop_texts;
+    // NULL: none; what each answer may say. Of the engine's model; held by the sequence, so it may be freed at once. With ignore_end an
+    // ending token is only chosen where no other is allowed.
+    const minfer_constraint *constraint;
 } minfer_sequence_options;
 
 MINFER_API void minfer_sequence_options_init(minfer_sequence_options *options, size_t size);
@@ -377,6 +416,7 @@ typedef struct minfer_conversation_options {
     int32_t
         n_reserve; // -1; cells that are kept free for an answer when a turn begins; -1: max_tokens, at most a quarter of the context
     bool shift; // true; when turns leave a full context, the cells of those that stay are moved; else evaluated again
+    const minfer_constraint *constraint; // NULL: none; as that of a sequence, for each answer
 } minfer_conversation_options;
 
 MINFER_API void minfer_conversation_options_init(minfer_conversation_options *options, size_t size);
@@ -484,7 +524,9 @@ typedef enum minfer_finish {
     MINFER_FINISH_NONE = 0,   // it goes on
     MINFER_FINISH_STOP = 1,   // an ending token or a stop text was generated
     MINFER_FINISH_LENGTH = 2, // max_tokens, or the context is full
-    MINFER_FINISH_ERROR = 3   // see `error`; the sequence can be used again, unless memory for its text was out
+    MINFER_FINISH_ERROR = 3,  // see `error`; the sequence can be used again, unless memory for its text was out
+    // The constraint leads where no token of the vocabulary does: see `error`; the sequence can be used again.
+    MINFER_FINISH_CONSTRAINT = 4
 } minfer_finish;
 
 typedef struct minfer_event {
@@ -493,7 +535,7 @@ typedef struct minfer_event {
         text; // what can be said after this token: whole characters, maybe none; NUL-terminated, never NULL. Text that may begin a
     size_t
         text_len; // stop text waits until that is clear. Ending tokens and control tokens have no text, nor do models without a tokenizer
-    const minfer_error *error; // MINFER_FINISH_ERROR: why; else NULL
+    const minfer_error *error; // MINFER_FINISH_ERROR, MINFER_FINISH_CONSTRAINT: why; else NULL
     int32_t token;             // the generated one; -1: none
     minfer_finish finish;
 } minfer_event;

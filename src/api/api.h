@@ -12,6 +12,7 @@
 #include "api/stream.h"
 #include "base/float_state.h"
 #include "engine/engine.h"
+#include "sample/grammar/constraint.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -23,8 +24,15 @@ struct minfer_model {
     mf_chat_template *chat;  // the file's chat template, or ChatML; NULL: see chat_error
     mf_error chat_error;     // why it can't be used, for who asks for it
     mf_token_array ends;     // tokens that end a text
-    atomic_int users;        // the opener and the engines
+    atomic_int users;        // the opener, the engines and the constraints
     pid_t process;           // that opened it and has its threads
+    pthread_mutex_t vocab_lock;
+    mf_grammar_vocab *vocab; // as constraints see it; NULL: none was asked for
+};
+
+struct minfer_constraint {
+    minfer_model *model;
+    mf_constraint *constraint; // sequences hold it beside the handle
 };
 
 struct minfer_engine {

@@ -97,7 +97,7 @@ static bool open_sequence(minfer_conversation *c, minfer_engine *e, const minfer
     minfer_sequence_options so;
     minfer_sequence_options_init(&so, sizeof so);
     so.sampling = sampling, so.max_tokens = o->max_tokens, so.arg = o->arg;
-    so.stop_texts = o->stop_texts, so.n_stop_texts = o->n_stop_texts;
+    so.stop_texts = o->stop_texts, so.n_stop_texts = o->n_stop_texts, so.constraint = o->constraint;
     c->sequence = mf_api_sequence_new(e, &so, err);
     if (!c->sequence) return false;
     int32_t n_ctx = mf_sequence_n_ctx(c->sequence->sequence), reserve = o->n_reserve;

@@ -152,6 +152,7 @@ static minfer_finish finish_of(mf_finish finish) {
         [MF_FINISH_STOP] = MINFER_FINISH_STOP,
         [MF_FINISH_LENGTH] = MINFER_FINISH_LENGTH,
         [MF_FINISH_ERROR] = MINFER_FINISH_ERROR,
+        [MF_FINISH_CONSTRAINT] = MINFER_FINISH_CONSTRAINT,
     };
     return table[finish];
 }
@@ -185,7 +186,7 @@ static minfer_event event_of(minfer_sequence *s, const mf_event *in) {
         out.text = s->stream.out.data;
         out.text_len = s->stream.out.len;
     }
-    if (out.finish == MINFER_FINISH_ERROR) {
+    if (out.finish == MINFER_FINISH_ERROR || out.finish == MINFER_FINISH_CONSTRAINT) {
         mf_api_refuse(&s->error, &why);
         out.error = &s->error;
     }

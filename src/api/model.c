@@ -13,6 +13,8 @@ static void free_model(minfer_model *m) {
     mf_model_free(m->model);
     mf_device_list_close(&m->devices);
     mf_gguf_close(m->file);
+    mf_grammar_vocab_free(m->vocab);
+    pthread_mutex_destroy(&m->vocab_lock);
     free(m->ends.data);
     free(m);
 }
@@ -94,7 +96,10 @@ static minfer_model *open_model(const char *path, const minfer_model_options *op
     minfer_model_options o;
     if (!mf_api_need(path, "the path", err) || !mf_api_model_options(options, &o, err)) return NULL;
     minfer_model *m = mf_alloc(1, sizeof *m);
-    if (!m) return mf_fail_memory(err, sizeof *m, "the model"), NULL;
+    if (!m || pthread_mutex_init(&m->vocab_lock, NULL) != 0) {
+        free(m);
+        return mf_fail_memory(err, sizeof *m, "the model"), NULL;
+    }
     m->process = getpid();
     atomic_init(&m->users, 1);
     if (open_file(m, path, &o, err) && prepare(m, &o, host, err)) return m;

@@ -103,6 +103,14 @@ static bool copy_stop_texts(minfer_sequence *s, const minfer_sequence_options *o
     return true;
 }
 
+// Another model's constraint would be about other tokens, which may be gone before the sequence is.
+static bool check_constraint(const minfer_model *m, const minfer_sequence_options *o, mf_error *err) {
+    if (!o->constraint) return true;
+    if (o->constraint->model != m) return mf_fail(err, MF_ERR_ARGUMENT, "the constraint is for answers of another model");
+    return !o->evaluate_only ||
+           mf_fail(err, MF_ERR_ARGUMENT, "a constraint is for answers, and evaluate_only asks for none");
+}
+
 static void on_logits(void *arg, mf_sequence *sequence, int32_t position, const float *logits, int32_t n_vocab) {
     (void)sequence;
     minfer_sequence *s = arg;
@@ -115,7 +123,8 @@ static void on_logits(void *arg, mf_sequence *sequence, int32_t position, const 
 
 static bool start(minfer_sequence *s, const minfer_sequence_options *o, mf_error *err) {
     sampler_config config = {0};
-    bool ok = (o->evaluate_only || sampler_config_make(s->owner->model, o->sampling, &config, err)) &&
+    bool ok = check_constraint(s->owner->model, o, err) &&
+              (o->evaluate_only || sampler_config_make(s->owner->model, o->sampling, &config, err)) &&
               collect_stops(s, o, err) && copy_stop_texts(s, o, err);
     if (ok) {
         mf_sequence_params p;
@@ -126,6 +135,8 @@ static bool start(minfer_sequence *s, const minfer_sequence_options *o, mf_error
         p.logits_from = o->all_logits ? 0 : -1;
         p.on_logits = o->on_logits ? on_logits : NULL;
         p.arg = s;
+        p.constraint = o->constraint ? o->constraint->constraint : NULL;
+        p.ignore_ends = o->ignore_end;
         s->sequence = mf_sequence_new(s->owner->engine, &p, err);
     }
     sampler_config_free(&config);

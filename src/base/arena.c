@@ -40,18 +40,25 @@ static mf_arena_chunk *room_for(mf_arena *arena, size_t bytes) {
     return chunk;
 }
 
-void *mf_arena_alloc(mf_arena *arena, size_t n, size_t size) {
+static void *take(mf_arena *arena, size_t n, size_t size) {
     size_t bytes, padded, used;
     if (!mf_mul_size(n, size, &bytes)) return NULL;
     if (bytes == 0) bytes = 1;
     if (!mf_add_size(bytes, ALIGN - 1, &padded)) return NULL;
     padded &= ~(size_t)(ALIGN - 1);
-    if (!mf_add_size(arena->used, padded, &used) || (arena->limit && used > arena->limit)) return NULL;
+    if (!mf_add_size(arena->used, padded, &used)) return NULL;
+    if (arena->limit && used > arena->limit) return arena->full = true, NULL;
     mf_arena_chunk *chunk = room_for(arena, padded);
     if (!chunk) return NULL;
     void *ptr = chunk->bytes + chunk->used;
     chunk->used += padded;
     arena->used = used;
+    return ptr;
+}
+
+void *mf_arena_alloc(mf_arena *arena, size_t n, size_t size) {
+    void *ptr = take(arena, n, size);
+    if (!ptr) arena->failed = true;
     return ptr;
 }
 
@@ -70,4 +77,5 @@ void mf_arena_free(mf_arena *arena) {
         free(chunk);
     }
     arena->used = 0;
+    arena->failed = arena->full = false;
 }

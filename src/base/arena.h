@@ -2,6 +2,7 @@
 #ifndef MF_BASE_ARENA_H
 #define MF_BASE_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct mf_arena_chunk mf_arena_chunk;
@@ -10,6 +11,8 @@ typedef struct mf_arena_chunk mf_arena_chunk;
 typedef struct mf_arena {
     mf_arena_chunk *chunks;
     size_t used, limit;
+    bool failed; // something was refused,
+    bool full;   // and by the limit
 } mf_arena;
 
 // n * size zeroed bytes, aligned for any type; NULL when memory or the limit is out, or the product overflows.

@@ -169,8 +169,10 @@ bool mf_sequence_is_stop(const mf_sequence *s, int32_t token) {
 // Whether an answer can still grow.
 static bool check_open(const mf_sequence *s, mf_error *err) {
     size_t n = s->tokens.len;
-    if (s->n_generated > 0 && mf_sequence_is_stop(s, s->tokens.data[n - 1]))
-        return mf_fail(err, MF_ERR_ARGUMENT, "the answer has ended with token %d", s->tokens.data[n - 1]);
+    int32_t last = s->tokens.data[n - 1];
+    bool ends = s->params.constraint && mf_constraint_is_end(s->params.constraint, last);
+    if (s->n_generated > 0 && (ends || mf_sequence_is_stop(s, last)))
+        return mf_fail(err, MF_ERR_ARGUMENT, "the answer has ended with token %d", last);
     if (s->params.max_tokens >= 0 && s->n_generated >= s->params.max_tokens)
         return mf_fail(err, MF_ERR_LIMIT, "the answer has all of its %d tokens", s->params.max_tokens);
     return n <= (size_t)s->engine->seq_cells ||

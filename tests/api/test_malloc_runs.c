@@ -167,6 +167,48 @@ static void test_a_full_context_moves_or_fails(void **state) {
     minfer_model_close(talk_model);
 }
 
+// ---- A constraint, and answers that it holds
+
+static bool constrained(minfer_error *why) {
+    static const char schema[] = "{\"type\":\"object\",\"properties\":{\"age\":{\"type\":\"integer\",\"maximum\":150},"
+                                 "\"name\":{\"type\":\"string\",\"pattern\":\"^[a-f]+$\"}},\"required\":[\"age\",\"name\"]}";
+    static const char grammar[] = "root ::= (\"a\" | [b-y]{2}) root?";
+    static said want;
+    said s = {.len = 0};
+    minfer_model *m = fixture_model(TINY("llama3-f16")); // whose vocabulary is not prepared
+    minfer_engine *e = fixture_engine(m, 2, 256);
+    minfer_sequence_options o;
+    minfer_sequence_options_init(&o, sizeof o);
+    o.max_tokens = 8, o.ignore_end = true;
+    arm();
+    minfer_constraint *a = minfer_constraint_from_schema(m, schema, sizeof schema - 1, 0, why),
+                      *b = a ? minfer_constraint_from_gbnf(m, grammar, sizeof grammar - 1, why) : NULL;
+    bool ok = b != NULL;
+    for (int i = 0; i < 2 && ok; i++) {
+        o.constraint = i ? b : a;
+        minfer_sequence *q = minfer_sequence_new(e, &o, why);
+        ok = q && minfer_append_text(q, "The rain", 8, 0, why);
+    }
+    ok = ok && answer(e, &s, why);
+    disarm();
+    if (ok && !want.len) want = s;
+    if (ok) assert_int_equal(s.len, want.len);
+    if (ok) assert_memory_equal(s.text, want.text, s.len);
+    minfer_constraint_free(a);
+    minfer_constraint_free(b);
+    minfer_engine_free(e);
+    minfer_model_close(m);
+    return ok;
+}
+
+static void test_a_constraint_holds_or_fails(void **state) {
+    (void)state;
+    minfer_error why;
+    next_k = 1000000;
+    assert_true(constrained(&why)); // with all its memory
+    exhaust("constrained answers", constrained, 100);
+}
+
 // ---- A vocabulary in which a whole word is not what its merges make
 
 static mf_tokenizer *words;
@@ -211,6 +253,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_run_says_the_same_or_fails),
         cmocka_unit_test(test_a_full_context_moves_or_fails),
+        cmocka_unit_test(test_a_constraint_holds_or_fails),
         cmocka_unit_test(test_a_whole_word_stays_whole_or_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,7 +53,7 @@ static uint32_t emit_digits(mf_compiler *c, const digit *digits, int n_digits, c
         size_t n_rest = behind_digit(ranges, n, value, unit, NULL), i = 0;
         if (n_rest == 0) continue;
         mf_range *rest = mf_arena_alloc(&c->arena, n_rest, sizeof *rest);
-        if (!rest) return mf_compile_fail(c, MF_ERR_LIMIT, NULL);
+        if (!rest) return mf_compile_no_memory(c);
         behind_digit(ranges, n, value, unit, rest);
         while (i < n_branches && (branches[i].n != n_rest || memcmp(branches[i].rest, rest, n_rest * sizeof *rest) != 0))
             i++;
@@ -71,7 +71,7 @@ static uint32_t emit_digits(mf_compiler *c, const digit *digits, int n_digits, c
 static mf_range *part_of(mf_compiler *c, mf_charset set, uint32_t first, uint32_t last, uint32_t base, size_t *n) {
     mf_range *out = mf_arena_alloc(&c->arena, set.n + 1, sizeof *out);
     *n = 0;
-    if (!out) return mf_compile_fail(c, MF_ERR_LIMIT, NULL), NULL;
+    if (!out) return mf_compile_no_memory(c), NULL;
     for (size_t i = 0; i < set.n; i++) {
         uint32_t low = set.ranges[i].first > first ? set.ranges[i].first : first;
         uint32_t high = set.ranges[i].last < last ? set.ranges[i].last : last;
@@ -109,7 +109,7 @@ uint32_t mf_compile_string_chars(mf_compiler *c, mf_charset set, uint32_t next) 
     static const digit pair[] = {{1, "u", -1, 13},   {4, NULL, -1, 8},  {16, NULL, -1, 0}, {16, NULL, -1, 0},
                                  {1, "\\u", -1, 13}, {4, NULL, -1, 12}, {16, NULL, -1, 0}, {16, NULL, -1, 0}};
     mf_charset plain;
-    if (!mf_charset_minus(&c->arena, set, (mf_charset){special, 3}, &plain)) return mf_compile_fail(c, MF_ERR_LIMIT, NULL);
+    if (!mf_charset_minus(&c->arena, set, (mf_charset){special, 3}, &plain)) return mf_compile_no_memory(c);
     uint32_t raw = mf_compile_chars(c, plain, next), escaped = MF_NO_NODE;
     mf_byteset simple = {{0}};
     bool any = false;

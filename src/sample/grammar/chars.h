@@ -24,6 +24,7 @@ uint32_t mf_compile_bytes(mf_compiler *c, const mf_byteset *set, uint32_t next);
 uint32_t mf_compile_text(mf_compiler *c, const char *bytes, size_t n, uint32_t next);
 uint32_t mf_compile_either(mf_compiler *c, uint32_t a, uint32_t b); // either may be MF_NO_NODE
 uint32_t mf_compile_fail(mf_compiler *c, mf_code code, const char *why);
+uint32_t mf_compile_no_memory(mf_compiler *c);
 
 uint32_t mf_compile_chars(mf_compiler *c, mf_charset set, uint32_t next);        // as UTF-8
 uint32_t mf_compile_string_chars(mf_compiler *c, mf_charset set, uint32_t next); // in a JSON string, spelled in any way

@@ -14,7 +14,13 @@
 #define COMPILE_MEMORY (256U << 20)
 
 uint32_t mf_compile_fail(mf_compiler *c, mf_code code, const char *why) {
-    if (!c->failed) mf_fail(c->err, code, "%s", why ? why : "the grammar needs too much memory");
+    if (!c->failed) mf_fail(c->err, code, "%s", why);
+    c->failed = true;
+    return MF_NO_NODE;
+}
+
+uint32_t mf_compile_no_memory(mf_compiler *c) {
+    if (!c->failed) mf_grammar_no_memory(&c->arena, "the grammar", c->err);
     c->failed = true;
     return MF_NO_NODE;
 }
@@ -23,7 +29,7 @@ uint32_t mf_compile_node(mf_compiler *c, mf_grammar_node_kind kind, uint32_t a, 
     if (c->failed || b == MF_NO_NODE) return MF_NO_NODE;
     if (c->program->nodes.len >= MF_PROGRAM_MAX_NODES)
         return mf_compile_fail(c, MF_ERR_LIMIT, "the grammar comes to over 3000000 nodes");
-    if (!mf_array_push(&c->program->nodes, ((mf_grammar_node){kind, a, b}))) return mf_compile_fail(c, MF_ERR_MEMORY, NULL);
+    if (!mf_array_push(&c->program->nodes, ((mf_grammar_node){kind, a, b}))) return mf_compile_no_memory(c);
     return (uint32_t)c->program->nodes.len - 1;
 }
 
@@ -48,13 +54,13 @@ static bool grow_set_slots(mf_compiler *c) {
 
 uint32_t mf_compile_bytes(mf_compiler *c, const mf_byteset *set, uint32_t next) {
     mf_grammar_program *p = c->program;
-    if (2 * (p->sets.len + 1) > c->n_set_slots && !grow_set_slots(c)) return mf_compile_fail(c, MF_ERR_MEMORY, NULL);
+    if (2 * (p->sets.len + 1) > c->n_set_slots && !grow_set_slots(c)) return mf_compile_no_memory(c);
     size_t at = (size_t)mf_hash(set, sizeof *set, 0) & (c->n_set_slots - 1);
     for (; c->set_slots[at]; at = (at + 1) & (c->n_set_slots - 1)) {
         uint32_t i = c->set_slots[at] - 1;
         if (memcmp(&p->sets.data[i], set, sizeof *set) == 0) return mf_compile_node(c, MF_NODE_BYTES, i, next);
     }
-    if (!mf_array_push(&p->sets, *set)) return mf_compile_fail(c, MF_ERR_MEMORY, NULL);
+    if (!mf_array_push(&p->sets, *set)) return mf_compile_no_memory(c);
     c->set_slots[at] = (uint32_t)p->sets.len;
     return mf_compile_node(c, MF_NODE_BYTES, (uint32_t)p->sets.len - 1, next);
 }
@@ -69,7 +75,7 @@ uint32_t mf_compile_text(mf_compiler *c, const char *bytes, size_t n, uint32_t n
 }
 
 static uint32_t add_rule(mf_compiler *c, mf_program_rule rule) {
-    if (!mf_array_push(&c->program->rules, rule)) return mf_compile_fail(c, MF_ERR_MEMORY, NULL);
+    if (!mf_array_push(&c->program->rules, rule)) return mf_compile_no_memory(c);
     return (uint32_t)c->program->rules.len - 1;
 }
 
@@ -159,7 +165,7 @@ static bool refuse_left_recursion(mf_compiler *c) {
         ok = first_rules(c->grammar->rules.data[i].expr, c->program->rules.data, &firsts[i]);
         for (size_t k = 0; ok && k < firsts[i].len; k++) users[firsts[i].data[k]]++;
     }
-    if (!ok) mf_compile_fail(c, MF_ERR_MEMORY, NULL);
+    if (!ok) mf_compile_no_memory(c);
     for (size_t i = 0; ok && i < n; i++)
         if (users[i] == 0) work[n_work++] = (uint32_t)i;
     for (; ok && n_gone < n_work; n_gone++)
@@ -195,7 +201,7 @@ static bool find_lengths(mf_compiler *c, const mf_dfa *d, lengths *out) {
     if (words * MAX_REACH > 1U << 24)
         return mf_compile_fail(c, MF_ERR_LIMIT, "a pattern with bounds of length comes to too many states"), false;
     out->rows = mf_arena_alloc(&c->arena, (MAX_REACH + 1) * words, sizeof *out->rows);
-    if (!out->rows) return mf_compile_fail(c, MF_ERR_LIMIT, NULL), false;
+    if (!out->rows) return mf_compile_no_memory(c), false;
     for (uint32_t q = 0; q < d->n; q++)
         if (d->accepts[q]) out->rows[q / 64] |= (uint64_t)1 << q % 64;
     for (uint32_t k = 1; k <= MAX_REACH; k++) {
@@ -224,8 +230,7 @@ static bool add_reach(mf_compiler *c, const mf_dfa *d, uint32_t *first) {
     uint32_t n = l.pre + l.period;
     for (uint32_t q = 0; q < d->n; q++) {
         uint32_t *least = mf_arena_alloc(&p->arena, n, sizeof *least), found = UINT32_MAX;
-        if (!least || !mf_array_push(&p->reach, ((mf_reach){least, l.pre, l.period})))
-            return mf_compile_fail(c, MF_ERR_LIMIT, NULL), false;
+        if (!least || !mf_array_push(&p->reach, ((mf_reach){least, l.pre, l.period}))) return mf_compile_no_memory(c), false;
         for (uint32_t x = n + l.period; x-- > 0;) { // one period more: the least one may lie in the next
             uint32_t row = x < n ? x : x - l.period;
             if (l.rows[row * l.words + q / 64] >> q % 64 & 1) found = x;
@@ -266,7 +271,7 @@ static uint32_t emit_choice(mf_compiler *c, const mf_expr *e, uint32_t next) {
     uint32_t at = MF_NO_NODE;
     for (const mf_expr *x = e->child; x; x = x->next) n++;
     mf_str *texts = mf_arena_alloc(&c->arena, n + 1, sizeof *texts);
-    if (!texts) return mf_compile_fail(c, MF_ERR_LIMIT, NULL);
+    if (!texts) return mf_compile_no_memory(c);
     for (const mf_expr *x = e->child; x && !c->failed; x = x->next) {
         if (x->kind == MF_EXPR_LITERAL)
             texts[n_texts++] = x->text;
@@ -281,7 +286,7 @@ static uint32_t emit_sequence(mf_compiler *c, const mf_expr *e, uint32_t next) {
     size_t n = 0;
     for (const mf_expr *x = e->child; x; x = x->next) n++;
     const mf_expr **parts = mf_arena_alloc(&c->arena, n + 1, sizeof *parts);
-    if (!parts) return mf_compile_fail(c, MF_ERR_LIMIT, NULL);
+    if (!parts) return mf_compile_no_memory(c);
     n = 0;
     for (const mf_expr *x = e->child; x; x = x->next) parts[n++] = x;
     while (n > 0 && next != MF_NO_NODE) next = emit(c, parts[--n], next);
@@ -334,19 +339,19 @@ static uint32_t emit_repeat(mf_compiler *c, const mf_expr *e, uint32_t next) {
 static bool edge(mf_compiler *c, const mf_dfa *d, uint32_t from, uint32_t to, mf_charset *out) {
     mf_range *ranges = mf_arena_alloc(&c->arena, d->n_classes, sizeof *ranges);
     size_t n = 0;
-    if (!ranges) return mf_compile_fail(c, MF_ERR_LIMIT, NULL), false;
+    if (!ranges) return mf_compile_no_memory(c), false;
     for (uint32_t i = 0; i < d->n_classes; i++) {
         if (d->next[(size_t)from * d->n_classes + i] != to) continue;
         uint32_t last = i + 1 < d->n_classes ? d->bounds[i + 1] - 1 : MF_CHAR_LAST;
         ranges[n++] = (mf_range){d->bounds[i], last};
     }
-    return mf_charset_make(&c->arena, ranges, n, out) || (mf_compile_fail(c, MF_ERR_LIMIT, NULL), false);
+    return mf_charset_make(&c->arena, ranges, n, out) || (mf_compile_no_memory(c), false);
 }
 
 // Nodes for every state; `end` follows where an automaton accepts. reach: of the states, for strings that count; else MF_NO_REACH.
 static uint32_t emit_dfa(mf_compiler *c, const mf_dfa *d, bool in_string, uint32_t reach, uint32_t end) {
     uint32_t *state = mf_arena_alloc(&c->arena, d->n, sizeof *state), *seen = mf_arena_alloc(&c->arena, d->n, sizeof *seen);
-    if (!state || !seen) return mf_compile_fail(c, MF_ERR_LIMIT, NULL);
+    if (!state || !seen) return mf_compile_no_memory(c);
     for (uint32_t q = 0; q < d->n; q++) state[q] = mf_compile_node(c, MF_NODE_SPLIT, 0, 0);
     for (uint32_t q = 0; q < d->n && !c->failed; q++) {
         uint32_t at = d->accepts[q] ? end : MF_NO_NODE;
@@ -399,8 +404,8 @@ static uint32_t emit_string(mf_compiler *c, const mf_expr *e, uint32_t next) {
     uint32_t rule = string_rule(c, e);
     if (rule == MF_NO_NODE) return MF_NO_NODE;
     for (int i = 0; i < 3; i++)
-        if (!mf_array_push(&c->strings, key[i])) return mf_compile_fail(c, MF_ERR_MEMORY, NULL);
-    if (!mf_array_push(&c->strings, (uint64_t)rule)) return mf_compile_fail(c, MF_ERR_MEMORY, NULL);
+        if (!mf_array_push(&c->strings, key[i])) return mf_compile_no_memory(c);
+    if (!mf_array_push(&c->strings, (uint64_t)rule)) return mf_compile_no_memory(c);
     return mf_compile_node(c, MF_NODE_CALL, rule, next);
 }
 

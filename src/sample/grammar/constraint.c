@@ -59,8 +59,7 @@ static bool put_before(mf_grammar *g, const mf_grammar_vocab *vocab, const mf_fr
     opened[1] = inner;
     whole[0] = f->is_open ? inner : mf_expr_repeat(g, mf_expr_list(g, MF_EXPR_SEQUENCE, opened, 2), 0, 1);
     mf_expr *all = whole[0] && whole[1] ? mf_expr_list(g, MF_EXPR_SEQUENCE, whole, 2) : NULL;
-    if (!all || !mf_grammar_add_rule(g, (mf_str){0}, 0, &root))
-        return mf_fail(err, MF_ERR_LIMIT, "the grammar needs too much memory");
+    if (!all || !mf_grammar_add_rule(g, (mf_str){0}, 0, &root)) return mf_grammar_no_memory(&g->arena, "the grammar", err);
     g->rules.data[root].expr = all;
     g->root = root;
     return true;

@@ -1,49 +1,41 @@
 #include "sample/grammar/decimal.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define MAX_EXPONENT 400
 
 bool mf_decimal_read(mf_arena *arena, mf_str lexeme, mf_decimal *out) {
-    mf_buf digits = {0};
-    int64_t point = 0, exponent = 0;
-    size_t i = 0;
+    char *digits = mf_arena_alloc(arena, lexeme.len + 1, 1),
+         *whole = mf_arena_alloc(arena, lexeme.len + MAX_EXPONENT + 1, 1),
+         *fraction = mf_arena_alloc(arena, lexeme.len + MAX_EXPONENT + 1, 1);
+    if (!digits || !whole || !fraction) return false;
+    int64_t point = 0, exponent = 0, n = 0;
+    size_t n_whole = 0, n_fraction = 0, i;
     bool negative = lexeme.len > 0 && lexeme.ptr[0] == '-', behind = false;
     for (i = negative; i < lexeme.len && (lexeme.ptr[i] | 0x20) != 'e'; i++) {
         if (lexeme.ptr[i] == '.') {
             behind = true;
         } else {
-            mf_buf_char(&digits, lexeme.ptr[i]);
+            digits[n++] = lexeme.ptr[i];
             point += !behind;
         }
     }
     if (i < lexeme.len) {
         mf_str text = {lexeme.ptr + i + 1, lexeme.len - i - 1};
         if (text.len && text.ptr[0] == '+') text.ptr++, text.len--;
-        if (!mf_parse_i64(text, &exponent) || exponent > MAX_EXPONENT || exponent < -MAX_EXPONENT)
-            return free(digits.data), false;
+        if (!mf_parse_i64(text, &exponent) || exponent > MAX_EXPONENT || exponent < -MAX_EXPONENT) return false;
     }
     point += exponent;
-    mf_buf whole = {0}, fraction = {0};
     for (int64_t k = 0; k < point; k++) {
-        char c = k < (int64_t)digits.len ? digits.data[k] : '0';
-        if (whole.len || c != '0') mf_buf_char(&whole, c);
+        char c = k < n ? digits[k] : '0';
+        if (n_whole || c != '0') whole[n_whole++] = c;
     }
-    for (int64_t k = point; k < (int64_t)digits.len; k++) mf_buf_char(&fraction, k < 0 ? '0' : digits.data[k]);
-    while (fraction.len && fraction.data[fraction.len - 1] == '0') fraction.len--;
-    if (!whole.len) mf_buf_char(&whole, '0');
-    bool ok = !digits.failed && !whole.failed && !fraction.failed;
-    char *w = ok ? mf_arena_copy(arena, whole.data, whole.len) : NULL;
-    char *f = ok ? mf_arena_copy(arena, fraction.data ? fraction.data : "", fraction.len) : NULL;
-    if (w && f) {
-        bool zero = fraction.len == 0 && whole.len == 1 && w[0] == '0';
-        *out = (mf_decimal){negative && !zero, {w, whole.len}, {f, fraction.len}};
-    }
-    free(digits.data);
-    free(whole.data);
-    free(fraction.data);
-    return w && f;
+    for (int64_t k = point; k < n; k++) fraction[n_fraction++] = k < 0 ? '0' : digits[k];
+    while (n_fraction && fraction[n_fraction - 1] == '0') n_fraction--;
+    if (!n_whole) whole[n_whole++] = '0';
+    bool zero = n_fraction == 0 && n_whole == 1 && whole[0] == '0';
+    *out = (mf_decimal){negative && !zero, {whole, n_whole}, {fraction, n_fraction}};
+    return true;
 }
 
 static int compare_text(mf_str a, mf_str b) {

@@ -60,7 +60,7 @@ static void maker_free(maker *m) {
 #define NO_STATE UINT32_MAX
 
 static uint32_t add_state(maker *m, nfa_kind kind, uint32_t a, uint32_t b) {
-    if (a == NO_STATE && kind != NFA_ACCEPT) return NO_STATE;
+    if (a == NO_STATE || b == NO_STATE) return NO_STATE;
     if (m->nfa.len >= MAX_NFA) return too_big(m->err), NO_STATE;
     if (!mf_array_push(&m->nfa, ((nfa_state){kind, a, b, {0}}))) return out_of_memory(m), NO_STATE;
     return (uint32_t)m->nfa.len - 1;

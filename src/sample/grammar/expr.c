@@ -9,6 +9,11 @@ void mf_grammar_free(mf_grammar *g) {
     g->rules.len = g->rules.cap = 0;
 }
 
+bool mf_grammar_no_memory(const mf_arena *arena, const char *what, mf_error *err) {
+    if (arena->full) return mf_fail(err, MF_ERR_LIMIT, "%s needs too much memory", what);
+    return mf_fail(err, MF_ERR_MEMORY, "out of memory for %s", what);
+}
+
 mf_expr *mf_expr_new(mf_grammar *g, mf_expr_kind kind) {
     mf_expr *e = mf_arena_alloc(&g->arena, 1, sizeof *e);
     if (e) e->kind = kind;

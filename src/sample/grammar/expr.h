@@ -49,6 +49,9 @@ typedef struct mf_grammar {
 
 void mf_grammar_free(mf_grammar *g);
 
+// What to fail with where something of an arena is NULL: its limit (MF_ERR_LIMIT), else memory. `what`: "the grammar". Returns false.
+bool mf_grammar_no_memory(const mf_arena *arena, const char *what, mf_error *err);
+
 // Each gives NULL when memory or the arena's limit is out, or an argument is NULL: a whole expression may be built before it is checked.
 mf_expr *mf_expr_new(mf_grammar *g, mf_expr_kind kind);
 mf_expr *mf_expr_literal(mf_grammar *g, const char *bytes, size_t n); // copied

@@ -37,7 +37,7 @@ static void *refuse_at(const parser *p, size_t at, const char *what) {
 static void *refuse(const parser *p, const char *what) { return refuse_at(p, p->at, what); }
 
 static void *out_of_memory(const parser *p) {
-    mf_fail(p->err, MF_ERR_LIMIT, "the grammar needs too much memory");
+    mf_grammar_no_memory(&p->g->arena, "the grammar", p->err);
     return NULL;
 }
 

@@ -335,6 +335,8 @@ bool mf_schema_read(mf_str schema, const mf_schema_options *options, mf_grammar 
     if (ok) {
         r.draft = draft_of(r.root);
         ok = read_root(&r);
+        // Whatever was made of a part that found no room, say a bound that could not be compared, is wrong.
+        if (g->arena.failed) ok = mf_schema_no_memory(&r) != NULL;
     }
     mf_map_free(&r.rules);
     mf_arena_free(&json);

@@ -7,7 +7,7 @@
 #include "sample/grammar/schema_reader.h"
 
 void *mf_schema_no_memory(mf_schema_reader *r) {
-    mf_fail(r->err, MF_ERR_LIMIT, "the schema needs too much memory");
+    mf_grammar_no_memory(r->arena, "the schema", r->err);
     return NULL;
 }
 
@@ -82,23 +82,23 @@ static int hex_digit(char c) {
 }
 
 // A part of a pointer out of a URI's fragment: %25 and ~0, ~1 undone.
-static bool decode_part(mf_str part, mf_buf *out) {
-    mf_buf plain = {0};
-    out->len = 0;
+static bool decode_part(mf_arena *arena, mf_str part, mf_str *out) {
+    char *text = mf_arena_alloc(arena, part.len + 1, 1);
+    if (!text) return false;
+    size_t n = 0;
     for (size_t i = 0; i < part.len; i++) {
         bool escape =
             part.ptr[i] == '%' && i + 2 < part.len && hex_digit(part.ptr[i + 1]) >= 0 && hex_digit(part.ptr[i + 2]) >= 0;
-        mf_buf_char(&plain, escape ? (char)(hex_digit(part.ptr[i + 1]) * 16 + hex_digit(part.ptr[i + 2])) : part.ptr[i]);
+        text[n++] = escape ? (char)(hex_digit(part.ptr[i + 1]) * 16 + hex_digit(part.ptr[i + 2])) : part.ptr[i];
         i += escape ? 2 : 0;
     }
-    for (size_t i = 0; i < plain.len; i++) {
-        bool escape = plain.data[i] == '~' && i + 1 < plain.len && (plain.data[i + 1] == '0' || plain.data[i + 1] == '1');
-        mf_buf_char(out, escape ? (plain.data[i + 1] == '0' ? '~' : '/') : plain.data[i]);
+    *out = (mf_str){text, 0};
+    for (size_t i = 0; i < n; i++) {
+        bool escape = text[i] == '~' && i + 1 < n && (text[i + 1] == '0' || text[i + 1] == '1');
+        text[out->len++] = escape ? (text[i + 1] == '0' ? '~' : '/') : text[i];
         i += escape;
     }
-    bool ok = !plain.failed && !out->failed;
-    free(plain.data);
-    return ok;
+    return true;
 }
 
 const mf_json *mf_schema_member(const mf_json *json, mf_str name) {
@@ -121,16 +121,14 @@ static const mf_json *resolve(mf_schema_reader *r, mf_str ref) {
     if (ref.len == 0) return r->root;
     if (ref.ptr[0] != '/') return find_anchor(r->root, ref, 0);
     const mf_json *at = r->root;
-    mf_buf part = {0};
     while (at && ref.len > 0) {
         ref.ptr++, ref.len--;
         const char *end = memchr(ref.ptr, '/', ref.len);
         size_t n = end ? (size_t)(end - ref.ptr) : ref.len;
-        at = decode_part((mf_str){ref.ptr, n}, &part) ? mf_schema_member(at, (mf_str){part.data ? part.data : "", part.len})
-                                                      : NULL;
+        mf_str part;
+        at = decode_part(r->arena, (mf_str){ref.ptr, n}, &part) ? mf_schema_member(at, part) : NULL;
         ref.ptr += n, ref.len -= n;
     }
-    free(part.data);
     return at;
 }
 
