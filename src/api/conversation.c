@@ -79,14 +79,15 @@ void mf_api_conversation_free(minfer_conversation *c) {
 
 static bool open_format(minfer_conversation *c, const minfer_conversation_options *o, mf_error *err) {
     const char *tools = o->tools ? o->tools : "", *variables = o->variables ? o->variables : "";
+    const char *given = o->chat_template;
     mf_chat_template *own = NULL;
-    c->given = o->chat_template != NULL;
+    c->given = given != NULL;
     if (!parse_tools(&c->tools, tools, strlen(tools), err) ||
         !parse_variables(&c->variables, variables, strlen(variables), err))
         return false;
     c->format.tools = c->tools.root, c->format.variables = c->variables.root;
-    if (c->given ? !(own = mf_chat_template_new(mf_str_of(o->chat_template), err))
-                 : !choose_template(c->format.model, c->tools.root, &own, err))
+    if (given ? !(own = mf_chat_template_new(mf_str_of(given), err))
+              : !choose_template(c->format.model, c->tools.root, &own, err))
         return false;
     use_template(c, own);
     return true;

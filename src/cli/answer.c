@@ -147,7 +147,7 @@ bool mf_answer_begins_open(const mf_tokenizer *t, const int32_t *ids, size_t n, 
         if (ids[i] < mf_tokenizer_n_vocab(t)) mf_tokenizer_piece(t, ids[i], true, &text);
     size_t len = text.len, mark = strlen(marks->open);
     while (len && strchr(" \t\r\n", text.data[len - 1])) len--;
-    bool open = len >= mark && memcmp(text.data + len - mark, marks->open, mark) == 0;
+    bool open = text.data && len >= mark && memcmp(text.data + len - mark, marks->open, mark) == 0;
     free(text.data);
     return open;
 }

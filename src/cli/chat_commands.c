@@ -214,7 +214,8 @@ const char *mf_chat_near_miss(mf_str line) {
 }
 
 bool mf_chat_command(mf_chat *c, mf_str line, mf_error *err) {
-    mf_str name = command_word(line), text = {name.ptr + name.len, line.len - 1 - name.len};
+    mf_str name = command_word(line), text = {0};
+    if (name.ptr) text = (mf_str){name.ptr + name.len, line.len - 1 - name.len};
     for (; text.len > 0 && strchr(" \t\r\n", text.ptr[0]); text.len--) text.ptr++;
     while (text.len > 0 && strchr(" \t\r\n", text.ptr[text.len - 1])) text.len--;
     const chat_command *k = find(name);

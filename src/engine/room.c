@@ -178,5 +178,5 @@ void mf_room_grant(mf_engine *e) {
         mf_sequence *s = e->sequences[i];
         if (s->active && (s->table.shifted || !last)) last = s;
     }
-    refuse(last);
+    if (last) refuse(last);
 }

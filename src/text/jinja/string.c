@@ -77,7 +77,7 @@ void mf_jbuild_repeat(mf_jbuild *b, uint32_t cp, int64_t n) {
     char bytes[4];
     size_t len = (size_t)mf_utf8_encode(cp, bytes);
     if (n > MF_JINJA_TEXT_MAX) n = MF_JINJA_TEXT_MAX + 1;
-    if (n <= 0 || !room(b, (size_t)n * len)) return;
+    if (n <= 0 || !room(b, (size_t)n * len) || !b->data) return;
     for (int64_t i = 0; i < n; i++, b->len += len) memcpy(b->data + b->len, bytes, len);
 }
 
