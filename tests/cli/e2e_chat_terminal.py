@@ -90,6 +90,8 @@ class Terminal:
         while self.p.poll() is None and time.monotonic() < end:
             self.read(0.1)
         assert self.p.wait(timeout=10) == code, (self.p.returncode, self.seen[-500:])
+        while self.read(0.2):  # what it wrote last
+            pass
         os.close(self.master)
 
     def questions(self):
