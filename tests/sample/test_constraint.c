@@ -128,8 +128,26 @@ static void schemas(void **state) {
         TEXTS("={\"v\":1,\"n\":{\"v\":2,\"n\":null}}", "11!{\"v\":1,\"n\":3}"));
     schema("{\"type\":\"string\",\"format\":\"date\"}",
            TEXTS("=\"2024-02-29\"", "10!\"2023-02-29\"", "=\"2000-02-29\"", "10!\"1900-02-29\"", "10!\"2024-04-31\""));
+    schema("{\"type\":\"string\",\"format\":\"ipv6\"}",
+           TEXTS("=\"1::d6:192.168.0.1\"", "=\"1:2::192.168.0.1\"", "=\"1:2:3:4:5::1.2.3.4\"", "15!\"1:2:3:4:5:6::1.2.3.4\"",
+                 "=\"::\"", "=\"1:2:3:4:5:6:7::\"", "5!\"12345::\""));
+    schema("{\"type\":\"string\",\"format\":\"hostname\"}",
+           TEXTS("=\"a-b.example\"", "=\"a--b\"", "4!\"ab--c\"", "=\"a1-b-\\u0063\"", "3!\"a-.b\"", "=\"a.b.c\""));
+    schema("{\"type\":\"string\",\"format\":\"hostname\",\"pattern\":\"^(abcdefghi\\\\.){25}\"}",
+           TEXTS("=\"abcdefghi.abcdefghi.abcdefghi.abcdefghi.abcdefghi.abcdefghi.abcdefghi.abcdefghi.abcdefghi.abcdefghi."
+                 "abcdefghi.abcdefghi.abcdefghi.abcdefghi.abcdefghi.abcdefghi.abcdefghi.abcdefghi.abcdefghi.abcdefghi."
+                 "abcdefghi.abcdefghi.abcdefghi.abcdefghi.abcdefghi.abc\"",
+                 "254!\"abcdefghi.abcdefghi.abcdefghi.abcdefghi.abcdefghi.abcdefghi.abcdefghi.abcdefghi.abcdefghi.abcdefghi."
+                 "abcdefghi.abcdefghi.abcdefghi.abcdefghi.abcdefghi.abcdefghi.abcdefghi.abcdefghi.abcdefghi.abcdefghi."
+                 "abcdefghi.abcdefghi.abcdefghi.abcdefghi.abcdefghi.abcd\""));
+    schema("{\"type\":\"string\",\"format\":\"uri\"}",
+           TEXTS("=\"ldap://[2001:db8::7]/c=GB?objectClass?one\"", "23!\"http://example.com:abc/path\"", "=\"http://a:80/\"",
+                 "=\"urn:a:b\"", "=\"file:///etc/x\"", "=\"a:\"", "=\"http://u:p@h/%41#x?\"", "9!\"http://[zz]/\"",
+                 "=\"mailto:a@b.c\"", "1!\"/abc\""));
     schema("{\"enum\":[\"red\",\"green\",1,null,{\"a\":[1]}]}",
            TEXTS("=\"red\"", "=1", "0!2", "=null", "={ \"a\" : [ 1 ] }", "~\"re"));
+    schema("{\"properties\":{\"a\":{\"type\":\"string\",\"minLength\":2,\"pattern\":\"^b?$\"}},\"type\":\"object\"}",
+           TEXTS("={}", "={\"b\":1}", "3!{\"a\":\"b\"}"));
     schema("{\"enum\":[1,2,3,\"x\"],\"minimum\":2}", TEXTS("0!1", "=2", "=3", "=\"x\""));
     schema("{\"const\":5,\"type\":[\"integer\",\"null\"]}", TEXTS("=5", "0!null"));
     schema(
@@ -189,7 +207,7 @@ static void schemas_that_are_refused(void **state) {
     refused(true, "false", "allows nothing");
     refused(true, "{\"type\":\"string\",\"minLength\":3,\"maxLength\":2}", "allows nothing");
     refused(true, "{\"type\":\"integer\",\"minimum\":3,\"maximum\":2}", "allows nothing");
-    refused(true, "{\"type\":\"string\",\"pattern\":\"^(ab)+$\",\"minLength\":3,\"maxLength\":3}", "allow nothing");
+    refused(true, "{\"type\":\"string\",\"pattern\":\"^(ab)+$\",\"minLength\":3,\"maxLength\":3}", "allows nothing");
     refused(true, "{\"required\":[\"a\"],\"properties\":{\"a\":false},\"type\":\"object\"}", "allows nothing");
     refused(true, "{\"type\":\"thing\"}", "type must be");
     refused(true, "{\"minimum\":\"1\"}", "minimum must be a number");
@@ -346,6 +364,127 @@ static void places_outlive_the_cache(void **state) {
     free(t);
 }
 
+// ---- Hostile ones
+
+static char *text_of; // the grammar or schema being made
+static size_t length;
+
+static void append(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    length += (size_t)vsnprintf(text_of + length, (4U << 20) - length, format, args);
+    va_end(args);
+}
+
+static void append_times(const char *text, int n) {
+    for (int i = 0; i < n; i++) append("%s", text);
+}
+
+// Makes what was appended, which must be refused with a sentence that has `part`; NULL: accepted. It ends soon, and on a small stack.
+static void ends_soon(bool schema, const char *part) {
+    mf_error err = {0};
+    const mf_str text = {text_of, length};
+    mf_constraint *c =
+        schema ? mf_constraint_of_schema(text, NULL, NULL, NULL, &err) : mf_constraint_of_gbnf(text, NULL, NULL, &err);
+    if (!c && !part) fail_msg("%s", err.text);
+    if (c && part) fail_msg("accepted, not refused with '%s'", part);
+    if (part && !strstr(err.text, part)) fail_msg("'%s' is not in: %s", part, err.text);
+    mf_constraint_drop(c);
+    length = 0;
+}
+
+static void hostile_schemas_end_soon(void **state) {
+    (void)state;
+    text_of = malloc(4U << 20);
+    assert_non_null(text_of);
+    append("{\"enum\":[1],\"anyOf\":[{\"$ref\":\"#\"}]}");
+    ends_soon(true, "a reference to itself");
+    append("{\"anyOf\":[{\"$ref\":\"#\"},{\"$ref\":\"#\"}]}");
+    ends_soon(true, "a reference to itself");
+    append("{\"$ref\":\"#/$defs/a0\",\"$defs\":{\"a60\":{}");
+    for (int i = 0; i < 60; i++)
+        append(",\"a%d\":{\"allOf\":[{\"$ref\":\"#/$defs/a%d\"},{\"$ref\":\"#/$defs/a%d\"}]}", i, i + 1, i + 1);
+    append("}}");
+    ends_soon(true, "too many steps");
+    append("{\"enum\":[");
+    append_times("[", 60);
+    append_times("]", 60);
+    append("],\"$ref\":\"#/$defs/"
+           "x\",\"$defs\":{\"x\":{\"anyOf\":[{\"type\":\"number\"},{\"items\":{\"allOf\":[{\"$ref\":\"#/$defs/x\"},"
+           "{\"$ref\":\"#/$defs/x\"}]}}]}}}");
+    ends_soon(true, "too many steps");
+    append("{\"enum\":[[0");
+    append_times(",1", 30000);
+    append("]]}");
+    ends_soon(true, NULL);
+    append("{\"prefixItems\":[{}");
+    append_times(",{}", 50000);
+    append("]}");
+    ends_soon(true, "prefixItems has over");
+    append("{\"required\":[\"a\"");
+    for (int i = 0; i < 50000; i++) append(",\"%d\"", i);
+    append("]}");
+    ends_soon(true, "names in one object");
+    append("{\"enum\":[0");
+    for (int i = 0; i < 30000; i++) append(",\"a%d\"", i);
+    append("],\"allOf\":[{\"enum\":[0");
+    for (int i = 0; i < 30000; i++) append(",\"b%d\"", i);
+    append("]}]}");
+    ends_soon(true, "too many steps");
+    append("{\"pattern\":\"^(a?){100000}$\"}");
+    ends_soon(true, "too ambiguous");
+    append("{\"pattern\":\"a");
+    append_times("*", 60000);
+    append("\"}");
+    ends_soon(true, "nothing to repeat");
+    free(text_of);
+}
+
+static void hostile_grammars_end_soon(void **state) {
+    (void)state;
+    text_of = malloc(4U << 20);
+    assert_non_null(text_of);
+    append("root ::= \"a\"");
+    append_times("*", 60000);
+    ends_soon(false, "repetitions of repetitions");
+    append("r0 ::= \"a\"\n");
+    for (int i = 1; i < 60000; i++) append("r%d ::= r%d\n", i, i - 1);
+    append("root ::= r59999\n");
+    ends_soon(false, NULL);
+    append("root ::= r0\nr60000 ::= \"a\"\n");
+    for (int i = 0; i < 60000; i++) append("r%d ::= r%d\n", i, i + 1);
+    ends_soon(false, NULL);
+    free(text_of);
+    mf_error err = {0};
+    mf_constraint *c = mf_constraint_of_gbnf(
+        MF_STR("root ::= \"a\" s{0,1000} s{0,1000}\ns ::= (\"a\"{0,99} \"b\"{0,99} \"a\"{0,99}){0,99}"), NULL, NULL, &err);
+    if (!c) fail_msg("%s", err.text);
+    char many[500];
+    memset(many, 'a', sizeof many);
+    size_t at = 0;
+    assert_int_equal(mf_constraint_check(c, (mf_str){many, sizeof many}, &at, &err), MF_CHECK_FAILED);
+    assert_non_null(strstr(err.text, "too ambiguous"));
+    mf_constraint_drop(c);
+}
+
+// An ending token is never "any other token": else it would be in no mask, and yet lead on.
+static void ending_tokens_are_no_other_token(void **state) {
+    (void)state;
+    tokens *t = malloc(sizeof *t);
+    assert_non_null(t);
+    mf_grammar_vocab *v = make_vocab(t);
+    mf_error err = {0};
+    mf_constraint *c = mf_constraint_of_gbnf(MF_STR("root ::= !<tool> \"1\""), v, NULL, &err);
+    if (!c) fail_msg("%s", err.text);
+    mf_constraint_place start = mf_constraint_start(c), to;
+    assert_false(mf_constraint_advance(c, start, 0, &to, &err));
+    check_masks(c, t, 0);
+    mf_constraint_drop_place(c, start);
+    mf_constraint_drop(c);
+    mf_grammar_vocab_free(v);
+    free(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(grammars),
@@ -355,6 +494,9 @@ int main(void) {
         cmocka_unit_test(schemas_that_are_refused),
         cmocka_unit_test(masks_are_what_taking_each_token_says),
         cmocka_unit_test(places_outlive_the_cache),
+        cmocka_unit_test(hostile_schemas_end_soon),
+        cmocka_unit_test(hostile_grammars_end_soon),
+        cmocka_unit_test(ending_tokens_are_no_other_token),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

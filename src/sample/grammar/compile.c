@@ -9,9 +9,12 @@
 #include "base/mem.h"
 #include "sample/grammar/chars.h"
 
-#define MAX_UNROLLED   8    // times that one character or a short literal is copied instead of counted
-#define MAX_REACH      4096 // lengths that are told apart where a pattern is bounded in length
+#define MAX_UNROLLED   8         // times that one character or a short literal is copied instead of counted
+#define MAX_REACH      4096      // lengths that are told apart where a pattern is bounded in length
+#define MAX_REACH_WORK 500000000 // moves that are followed for them
+#define MAX_LOOKS      20000000  // at rules, to find what may be empty and what allows something
 #define COMPILE_MEMORY (256U << 20)
+#define PROGRAM_MEMORY (64U << 20) // of lengths
 
 uint32_t mf_compile_fail(mf_compiler *c, mf_code code, const char *why) {
     if (!c->failed) mf_fail(c->err, code, "%s", why);
@@ -81,6 +84,8 @@ static uint32_t add_rule(mf_compiler *c, mf_program_rule rule) {
 
 // ---- What may be empty, and what begins with what
 
+static const char too_tangled[] = "the grammar's rules lean on one another in too many ways to be told apart";
+
 static bool nullable(const mf_expr *e, const mf_program_rule *rules) {
     switch (e->kind) {
     case MF_EXPR_LITERAL: return e->text.len == 0;
@@ -101,10 +106,14 @@ static bool nullable(const mf_expr *e, const mf_program_rule *rules) {
 
 static void find_nullable(mf_compiler *c) {
     mf_program_rule *rules = c->program->rules.data;
-    for (bool changed = true; changed;) {
+    size_t n = c->grammar->rules.len, looks = 0;
+    for (bool changed = true, forward = false; changed && !c->failed; forward = !forward) {
         changed = false;
-        for (size_t i = c->grammar->rules.len; i-- > 0;)
+        if ((looks += n) > MAX_LOOKS + n) mf_compile_fail(c, MF_ERR_LIMIT, too_tangled);
+        for (size_t k = 0; k < n; k++) {
+            size_t i = forward ? k : n - 1 - k;
             if (!rules[i].nullable && nullable(c->grammar->rules.data[i].expr, rules)) rules[i].nullable = changed = true;
+        }
     }
 }
 
@@ -129,11 +138,15 @@ static bool productive(const mf_expr *e, const mf_program_rule *rules) {
 
 static void find_productive(mf_compiler *c) {
     mf_program_rule *rules = c->program->rules.data;
-    for (bool changed = true; changed;) {
+    size_t n = c->grammar->rules.len, looks = 0;
+    for (bool changed = true, forward = false; changed && !c->failed; forward = !forward) {
         changed = false;
-        for (size_t i = c->grammar->rules.len; i-- > 0;)
+        if ((looks += n) > MAX_LOOKS + n) mf_compile_fail(c, MF_ERR_LIMIT, too_tangled);
+        for (size_t k = 0; k < n; k++) {
+            size_t i = forward ? k : n - 1 - k;
             if (!rules[i].productive && productive(c->grammar->rules.data[i].expr, rules))
                 rules[i].productive = changed = true;
+        }
     }
 }
 
@@ -204,7 +217,8 @@ static bool find_lengths(mf_compiler *c, const mf_dfa *d, lengths *out) {
     if (!out->rows) return mf_compile_no_memory(c), false;
     for (uint32_t q = 0; q < d->n; q++)
         if (d->accepts[q]) out->rows[q / 64] |= (uint64_t)1 << q % 64;
-    for (uint32_t k = 1; k <= MAX_REACH; k++) {
+    uint64_t cells = (uint64_t)d->n * d->n_classes;
+    for (uint32_t k = 1; k <= MAX_REACH && k * cells <= MAX_REACH_WORK; k++) {
         uint64_t *row = out->rows + k * words;
         const uint64_t *before = row - words;
         for (uint32_t q = 0; q < d->n; q++)
@@ -218,7 +232,7 @@ static bool find_lengths(mf_compiler *c, const mf_dfa *d, lengths *out) {
         for (uint32_t j = k; j-- > 0;)
             if (memcmp(row, out->rows + j * words, words * 8) == 0) return out->pre = j, out->period = k - j, true;
     }
-    return mf_compile_fail(c, MF_ERR_LIMIT, "a pattern with bounds of length has over 4096 kinds of lengths"), false;
+    return mf_compile_fail(c, MF_ERR_LIMIT, "a pattern with bounds of length has too many kinds of lengths"), false;
 }
 
 // The reach of every state, from *first on in the program.
@@ -457,8 +471,9 @@ static bool compile(mf_compiler *c) {
     mf_compile_node(c, MF_NODE_END, 0, 0);
     if (c->failed) return false;
     find_nullable(c);
-    if (!refuse_left_recursion(c)) return false;
+    if (c->failed || !refuse_left_recursion(c)) return false;
     find_productive(c);
+    if (c->failed) return false;
     if (!c->program->rules.data[g->root].productive)
         return mf_compile_fail(c, MF_ERR_ARGUMENT, "the grammar allows nothing"), false;
     for (size_t i = 0; i < g->rules.len && !c->failed; i++) {
@@ -472,7 +487,7 @@ static bool compile(mf_compiler *c) {
 }
 
 bool mf_program_compile(const mf_grammar *g, mf_grammar_program *out, mf_error *err) {
-    *out = (mf_grammar_program){0};
+    *out = (mf_grammar_program){.arena.limit = PROGRAM_MEMORY};
     mf_error own = {0};
     mf_compiler c = {.grammar = g, .program = out, .err = err ? err : &own, .arena.limit = COMPILE_MEMORY};
     bool ok = compile(&c);

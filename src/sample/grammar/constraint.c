@@ -146,7 +146,7 @@ bool mf_constraint_advance(mf_constraint *c, mf_constraint_place place, int32_t 
     const mf_grammar_token *t = &c->vocab->tokens[token];
     lock(c);
     bool ends = t->ends && c->machine.states.data[place].final;
-    uint32_t next = mf_machine_step_token(&c->machine, place, t->text ? t->name : (mf_str){0}, token, err);
+    uint32_t next = mf_machine_step_token(&c->machine, place, t->text ? t->name : (mf_str){0}, token, t->ends, err);
     if (next == MF_STATE_DEAD && ends) next = place;
     bool ok = next != MF_STATE_NONE && next != MF_STATE_DEAD;
     if (ok) {

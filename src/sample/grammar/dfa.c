@@ -10,7 +10,8 @@
 #include "base/utf8.h"
 #include "sample/grammar/regex.h"
 
-#define MAX_NFA 400000
+#define MAX_NFA   400000
+#define MAX_MOVES 30000000 // states that are looked at while sets of them are made
 
 typedef enum nfa_kind {
     NFA_CHARS,
@@ -39,6 +40,7 @@ typedef struct maker {
     uint32_t *slots; // of the table of sets
     size_t n_slots;
     uint32_t *mark, turn; // [nfa] visited in this closure
+    uint32_t moves;       // states looked at so far
     mf_array(uint32_t) work, set;
 } maker;
 
@@ -164,6 +166,7 @@ static bool close_over(maker *m, uint32_t from, bool at_start, bool at_end, bool
         const nfa_state *s = &m->nfa.data[at];
         if (m->mark[at] == m->turn) continue;
         m->mark[at] = m->turn;
+        m->moves++;
         if (s->kind == NFA_ACCEPT) *accepts = true;
         bool goes_on = s->kind == NFA_SPLIT || (s->kind == NFA_BEGIN && at_start) || (s->kind == NFA_END && at_end);
         if (goes_on && !mf_array_push(&m->work, s->a)) return false;
@@ -230,6 +233,9 @@ static bool move(maker *m, uint32_t from, uint32_t c, uint32_t *to) {
     bool accepts = false;
     m->turn++;
     m->set.len = 0;
+    m->moves += (uint32_t)(m->first.data[from + 1] - m->first.data[from]);
+    if (m->moves > MAX_MOVES)
+        return mf_fail(m->err, MF_ERR_LIMIT, "a pattern is too ambiguous: it takes over %d moves", MAX_MOVES);
     for (size_t i = m->first.data[from]; i < m->first.data[from + 1]; i++) {
         const nfa_state *s = &m->nfa.data[m->members.data[i]];
         if (s->kind == NFA_CHARS && mf_charset_has(s->chars, m->bounds.data[c]))
@@ -264,25 +270,37 @@ typedef struct table { // a DFA being worked on; n states of n_classes
     const uint32_t *bounds;
     uint32_t *next;
     bool *accepts;
+    uint32_t work; // that was done before
 } table;
 
-// Moves to states that accept nothing become dead. Returns whether memory was there.
+// Moves to states that accept nothing become dead: from the states that accept, moves are followed backwards. Returns whether memory was
+// there.
 static bool kill_useless(table *t) {
+    size_t cells = (size_t)t->n * t->n_classes, n_work = 0;
     bool *useful = mf_alloc((size_t)t->n + 1, 1);
-    if (!useful) return false;
-    memcpy(useful, t->accepts, t->n);
-    for (bool changed = true; changed;) {
-        changed = false;
-        for (uint32_t i = t->n; i-- > 0;) {
-            const uint32_t *next = t->next + (size_t)i * t->n_classes;
-            for (uint32_t c = 0; c < t->n_classes && !useful[i]; c++)
-                if (next[c] != MF_DFA_DEAD && useful[next[c]]) useful[i] = changed = true;
-        }
+    uint32_t *first = mf_alloc((size_t)t->n + 3, sizeof *first), *from = mf_alloc(cells + 1, sizeof *from),
+             *work = mf_alloc((size_t)t->n + 1, sizeof *work);
+    bool ok = useful && first && from && work;
+    // from[first[i]] to from[first[i + 1]]: the states with a move to i
+    for (size_t k = 0; ok && k < cells; k++)
+        if (t->next[k] != MF_DFA_DEAD) first[t->next[k] + 2]++;
+    for (uint32_t i = 1; ok && i <= t->n; i++) first[i + 1] += first[i];
+    for (size_t k = 0; ok && k < cells; k++)
+        if (t->next[k] != MF_DFA_DEAD) from[first[t->next[k] + 1]++] = (uint32_t)(k / t->n_classes);
+    for (uint32_t i = 0; ok && i < t->n; i++)
+        if ((useful[i] = t->accepts[i])) work[n_work++] = i;
+    while (n_work > 0) {
+        uint32_t at = work[--n_work];
+        for (uint32_t k = first[at]; k < first[at + 1]; k++)
+            if (!useful[from[k]]) useful[from[k]] = true, work[n_work++] = from[k];
     }
-    for (size_t k = 0; k < (size_t)t->n * t->n_classes; k++)
+    for (size_t k = 0; ok && k < cells; k++)
         if (t->next[k] != MF_DFA_DEAD && !useful[t->next[k]]) t->next[k] = MF_DFA_DEAD;
     free(useful);
-    return true;
+    free(first);
+    free(from);
+    free(work);
+    return ok;
 }
 
 static uint64_t signature(const table *t, const uint32_t *group, uint32_t i) {
@@ -370,7 +388,7 @@ static const mf_dfa *of_groups(mf_arena *arena, const table *t, const uint32_t *
                 next[(size_t)i * t->n_classes + c] = to == MF_DFA_DEAD ? MF_DFA_DEAD : number[group[to]];
             }
         }
-        *d = (mf_dfa){n, t->n_classes, bounds, next, accepts};
+        *d = (mf_dfa){n, t->n_classes, bounds, next, accepts, t->work + t->n * t->n_classes};
     }
     free(number);
     free(state);
@@ -397,7 +415,7 @@ static const mf_dfa *from_nfa(maker *m, uint32_t start) {
     if (!ok) return out_of_memory(m), NULL;
     sort_bounds(m);
     if (!determinize(m, start)) return NULL;
-    table t = {(uint32_t)m->accepts.len, (uint32_t)m->bounds.len, m->bounds.data, m->next.data, m->accepts.data};
+    table t = {(uint32_t)m->accepts.len, (uint32_t)m->bounds.len, m->bounds.data, m->next.data, m->accepts.data, m->moves};
     return finish(m->arena, &t, m->err);
 }
 
@@ -465,7 +483,8 @@ const mf_dfa *mf_dfa_of_multiples(mf_arena *arena, uint32_t m, mf_error *err) {
     if (m > MF_DFA_MAX_STATES - FIRST) return too_big(err);
     uint32_t bounds[CLASSES] = {0, '-', '-' + 1, '0'};
     for (uint32_t i = 1; i < 11; i++) bounds[3 + i] = '0' + i;
-    table t = {m + FIRST, CLASSES, bounds, mf_alloc((size_t)(m + FIRST) * CLASSES, sizeof *t.next), mf_alloc(m + FIRST, 1)};
+    table t = {m + FIRST, CLASSES, bounds, mf_alloc((size_t)(m + FIRST) * CLASSES, sizeof *t.next), mf_alloc(m + FIRST, 1),
+               0};
     const mf_dfa *d = NULL;
     if (t.next && t.accepts) {
         for (size_t k = 0; k < (size_t)t.n * CLASSES; k++) t.next[k] = MF_DFA_DEAD;
@@ -529,7 +548,7 @@ static const mf_dfa *multiply(mf_arena *arena, product *p, const uint32_t *bound
     if (!accepts) return mf_fail_memory(err, 0, "a pattern"), NULL;
     for (uint32_t i = 0; i < n; i++)
         accepts[i] = p->a->accepts[p->pairs.data[i] / p->b->n] && p->b->accepts[p->pairs.data[i] % p->b->n];
-    table t = {n, n_classes, bounds, p->next.data, accepts};
+    table t = {n, n_classes, bounds, p->next.data, accepts, n * n_classes};
     const mf_dfa *d = finish(arena, &t, err);
     free(accepts);
     return d;
@@ -554,7 +573,7 @@ const mf_dfa *mf_dfa_intersect(mf_arena *arena, const mf_dfa *a, const mf_dfa *b
 
 const mf_dfa *mf_dfa_complement(mf_arena *arena, const mf_dfa *a, mf_error *err) {
     size_t cells = (size_t)a->n * a->n_classes;
-    table t = {a->n + 1, a->n_classes, a->bounds, mf_alloc(cells + a->n_classes, sizeof *t.next), mf_alloc(a->n + 1U, 1)};
+    table t = {a->n + 1, a->n_classes, a->bounds, mf_alloc(cells + a->n_classes, sizeof *t.next), mf_alloc(a->n + 1U, 1), 0};
     const mf_dfa *d = NULL;
     if (t.next && t.accepts) {
         for (size_t k = 0; k < cells; k++) t.next[k] = a->next[k] == MF_DFA_DEAD ? a->n : a->next[k];
@@ -570,6 +589,32 @@ const mf_dfa *mf_dfa_complement(mf_arena *arena, const mf_dfa *a, mf_error *err)
 }
 
 // ---- Asking one
+
+// The states that a move leads to from those that are in `from`; whether there are any.
+static bool move_all(const mf_dfa *a, const bool *from, bool *to) {
+    bool any = false;
+    memset(to, 0, a->n);
+    for (uint32_t i = 0; i < a->n; i++)
+        for (uint32_t c = 0; from[i] && c < a->n_classes; c++) {
+            uint32_t next = a->next[(size_t)i * a->n_classes + c];
+            if (next != MF_DFA_DEAD) to[next] = any = true;
+        }
+    return any;
+}
+
+bool mf_dfa_accepts_length(const mf_dfa *a, uint32_t min, uint32_t max) {
+    uint64_t step = (uint64_t)a->n * (a->n_classes + 1), most = MAX_MOVES / step;
+    bool *sets = mf_alloc((size_t)a->n * 2, 1), accepted = !sets, any = true;
+    if (sets) sets[0] = true;
+    for (uint64_t k = 0; sets && any && !accepted && k <= max; k++) {
+        bool *at = sets + (k % 2 ? a->n : 0), *to = sets + (k % 2 ? 0 : a->n);
+        for (uint32_t i = 0; k >= min && i < a->n; i++) accepted = accepted || (at[i] && a->accepts[i]);
+        accepted = accepted || k > most;
+        any = move_all(a, at, to);
+    }
+    free(sets);
+    return accepted;
+}
 
 bool mf_dfa_empty(const mf_dfa *a) {
     if (a->accepts[0]) return false;

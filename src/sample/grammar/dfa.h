@@ -18,6 +18,7 @@ typedef struct mf_dfa {
     const uint32_t *bounds; // [n_classes]
     const uint32_t *next;   // [n][n_classes]
     const bool *accepts;    // [n]
+    uint32_t work;          // what it took to make: moves looked at
 } mf_dfa;
 
 // A regular expression as ECMA-262 has it with the flag u: whole says that it must match all of a text, else some part (anchors are
@@ -34,6 +35,9 @@ const mf_dfa *mf_dfa_intersect(mf_arena *arena, const mf_dfa *a, const mf_dfa *b
 const mf_dfa *mf_dfa_complement(mf_arena *arena, const mf_dfa *a, mf_error *err);
 
 bool mf_dfa_empty(const mf_dfa *a); // accepts nothing
+
+// Whether a text of min to max characters is accepted; true also where it would take too long to tell.
+bool mf_dfa_accepts_length(const mf_dfa *a, uint32_t min, uint32_t max);
 bool mf_dfa_accepts(const mf_dfa *a, mf_str text);
 uint32_t mf_dfa_step(const mf_dfa *a, uint32_t state, uint32_t cp);
 

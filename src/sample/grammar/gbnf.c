@@ -13,6 +13,7 @@ typedef struct parser {
     const mf_grammar_vocab *vocab;
     mf_str text;
     size_t at;
+    size_t line, counted; // the line of byte `counted`
     int depth;
     mf_map names;
     mf_error *err;
@@ -77,10 +78,9 @@ static mf_str name(parser *p) {
 }
 
 static bool rule_of(parser *p, mf_str n, uint32_t *rule) {
-    size_t line, column;
     if (mf_map_get(&p->names, n, rule)) return true;
-    where(p, p->at, &line, &column);
-    bool ok = mf_grammar_add_rule(p->g, n, line, rule) && mf_map_set(&p->names, n, *rule, NULL);
+    for (; p->counted < p->at; p->counted++) p->line += p->text.ptr[p->counted] == '\n';
+    bool ok = mf_grammar_add_rule(p->g, n, p->line, rule) && mf_map_set(&p->names, n, *rule, NULL);
     return ok || (out_of_memory(p), false);
 }
 
@@ -253,7 +253,7 @@ static bool braces(parser *p, uint32_t *min, uint32_t *max) {
 }
 
 static mf_expr *repeated(parser *p, mf_expr *e, bool nested) {
-    while (e) {
+    for (int n = 0; e; n++) {
         uint32_t min = 0, max = MF_GRAMMAR_MANY;
         skip(p, nested);
         if (take(p, "+")) {
@@ -265,6 +265,7 @@ static mf_expr *repeated(parser *p, mf_expr *e, bool nested) {
         } else if (!take(p, "*")) {
             return e;
         }
+        if (n == MAX_DEPTH) return refuse(p, "over 200 repetitions of repetitions");
         e = checked(p, mf_expr_repeat(p->g, e, min, max));
     }
     return NULL;
@@ -345,7 +346,7 @@ static bool check_defined(const parser *p) {
 }
 
 bool mf_gbnf_parse(mf_str text, const mf_grammar_vocab *vocab, mf_grammar *g, mf_error *err) {
-    parser p = {.g = g, .vocab = vocab, .text = text, .err = err};
+    parser p = {.g = g, .vocab = vocab, .text = text, .line = 1, .err = err};
     take(&p, "\xef\xbb\xbf");
     skip(&p, true);
     bool ok = true;

@@ -78,7 +78,8 @@ static void complete(mf_grammar_machine *m, const mf_grammar_item *item) {
     const mf_grammar_state *s = &m->states.data[item->origin];
     for (const mf_grammar_item *w = s->items + s->n_scan; w < s->items + s->n_scan + s->n_wait; w++) {
         const mf_grammar_node *n = &m->program->nodes.data[w->node];
-        if (n->a != item->completes) continue;
+        if (++m->moves > MF_STATE_MAX_WORK) m->full = true;
+        if (n->a != item->completes || m->full) continue;
         mf_grammar_item next = *w;
         next.node = n->b;
         if (next.origin == MF_ORIGIN_SELF) next.origin = item->origin;
@@ -128,6 +129,7 @@ static void close_items(mf_grammar_machine *m) {
 
 static void begin(mf_grammar_machine *m) {
     m->scan.len = m->wait.len = m->work.len = m->visited.len = 0;
+    m->moves = 0;
     if (++m->turn == 0) { // numbers begin anew
         if (m->n_seen) memset(m->seen, 0, m->n_seen * sizeof *m->seen);
         m->turn = 1;
@@ -169,9 +171,8 @@ static size_t hash_of_state(const mf_grammar_state *s) {
     return hash_state(s->items, s->n_scan, s->items + s->n_scan, s->n_wait, s->final);
 }
 
-static bool grow_slots(mf_grammar_machine *m, size_t n) {
-    uint32_t *slots = mf_alloc(n, sizeof *slots);
-    if (!slots) return false;
+// Puts all states into an empty table.
+static void fill_slots(mf_grammar_machine *m, uint32_t *slots, size_t n) {
     m->n_used = 0;
     for (size_t i = 1; i < m->states.len; i++) {
         if (!m->states.data[i].items) continue;
@@ -180,6 +181,12 @@ static bool grow_slots(mf_grammar_machine *m, size_t n) {
         slots[at] = (uint32_t)i;
         m->n_used++;
     }
+}
+
+static bool grow_slots(mf_grammar_machine *m, size_t n) {
+    uint32_t *slots = mf_alloc(n, sizeof *slots);
+    if (!slots) return false;
+    fill_slots(m, slots, n);
     free(m->slots);
     m->slots = slots, m->n_slots = n;
     return true;
@@ -213,6 +220,10 @@ static uint32_t intern(mf_grammar_machine *m, mf_error *err) {
     if (m->full || m->scan.len > MF_STATE_MAX_ITEMS)
         return mf_fail(err, MF_ERR_LIMIT, "the grammar is too ambiguous: over %d ways to go on at one place",
                        MF_STATE_MAX_ITEMS),
+               MF_STATE_NONE;
+    if (m->bytes / 4 > m->limit)
+        return mf_fail(err, MF_ERR_LIMIT, "the grammar is too ambiguous: what could come next takes over %zu MB",
+                       m->limit >> 18),
                MF_STATE_NONE;
     if (!m->failed && m->scan.len == 0 && !m->final) return MF_STATE_DEAD;
     if (m->failed || (2 * (m->n_used + 1) > m->n_slots && !grow_slots(m, m->n_slots * 2)))
@@ -305,7 +316,8 @@ uint32_t mf_machine_step(mf_grammar_machine *m, uint32_t state, uint8_t byte, mf
     return to;
 }
 
-uint32_t mf_machine_step_token(mf_grammar_machine *m, uint32_t state, mf_str bytes, int32_t token, mf_error *err) {
+uint32_t mf_machine_step_token(mf_grammar_machine *m, uint32_t state, mf_str bytes, int32_t token, bool ends,
+                               mf_error *err) {
     uint32_t at = bytes.len ? state : MF_STATE_DEAD;
     for (size_t i = 0; i + 1 < bytes.len && at != MF_STATE_DEAD; i++) {
         at = mf_machine_step(m, at, (uint8_t)bytes.ptr[i], err);
@@ -319,7 +331,7 @@ uint32_t mf_machine_step_token(mf_grammar_machine *m, uint32_t state, mf_str byt
         mf_grammar_item item = m->states.data[state].items[i];
         const mf_grammar_node *n = &m->program->nodes.data[item.node];
         bool same = n->a == (uint32_t)token;
-        if ((n->kind == MF_NODE_TOKEN && same) || (n->kind == MF_NODE_OTHER && !same)) advance(m, state, item);
+        if ((n->kind == MF_NODE_TOKEN && same) || (n->kind == MF_NODE_OTHER && !same && !ends)) advance(m, state, item);
     }
     close_items(m);
     return intern(m, err);
@@ -390,17 +402,21 @@ uint32_t mf_machine_clip(mf_grammar_machine *m, uint32_t state, uint32_t most, m
 
 // ---- Giving up states
 
-static bool mark(mf_grammar_machine *m, uint32_t from) {
-    m->unused.len = 0; // serves as the list of what is to be looked at
-    if (!mf_array_push(&m->unused, from)) return false;
+// Marks a state and all that its items come from. `unused`, which has room for every state, serves as the list of what is to be looked at.
+static void mark(mf_grammar_machine *m, uint32_t from) {
+    if (m->states.data[from].marked) return;
+    m->states.data[from].marked = true;
+    m->unused.len = 0;
+    m->unused.data[m->unused.len++] = from;
     while (m->unused.len > 0) {
-        mf_grammar_state *s = &m->states.data[m->unused.data[--m->unused.len]];
-        if (s->marked) continue;
-        s->marked = true;
-        for (uint32_t i = 0; i < s->n_scan + s->n_wait; i++)
-            if (s->items[i].origin < MF_ORIGIN_ROOT && !mf_array_push(&m->unused, s->items[i].origin)) return false;
+        const mf_grammar_state *s = &m->states.data[m->unused.data[--m->unused.len]];
+        for (uint32_t i = 0; i < s->n_scan + s->n_wait; i++) {
+            uint32_t origin = s->items[i].origin;
+            if (origin >= MF_ORIGIN_ROOT || m->states.data[origin].marked) continue;
+            m->states.data[origin].marked = true;
+            m->unused.data[m->unused.len++] = origin;
+        }
     }
-    return true;
 }
 
 static void forget(mf_grammar_machine *m, mf_grammar_state *s) {
@@ -417,18 +433,16 @@ static void forget(mf_grammar_machine *m, mf_grammar_state *s) {
 }
 
 void mf_machine_collect(mf_grammar_machine *m) {
-    if (m->bytes <= m->limit) return;
+    if (m->bytes <= m->limit || !mf_array_reserve(&m->unused, m->states.len)) return;
     for (size_t i = 1; i < m->states.len; i++)
-        if (m->states.data[i].users && !mark(m, (uint32_t)i)) {
-            m->unused.len = 0;
-            return;
-        }
+        if (m->states.data[i].users) mark(m, (uint32_t)i);
     m->unused.len = 0;
     m->bytes = 0;
     for (size_t i = 1; i < m->states.len; i++) {
         forget(m, &m->states.data[i]);
         m->states.data[i].marked = false;
-        if (!m->states.data[i].items && !mf_array_push(&m->unused, (uint32_t)i)) return;
+        if (!m->states.data[i].items) m->unused.data[m->unused.len++] = (uint32_t)i;
     }
-    grow_slots(m, m->n_slots);
+    memset(m->slots, 0, m->n_slots * sizeof *m->slots);
+    fill_slots(m, m->slots, m->n_slots);
 }

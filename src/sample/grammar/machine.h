@@ -11,6 +11,7 @@
 #define MF_STATE_DEAD      0 // nothing goes on from here
 #define MF_STATE_NONE      UINT32_MAX
 #define MF_STATE_MAX_ITEMS 20000
+#define MF_STATE_MAX_WORK  1000000 // moves that are looked at to build one
 
 typedef struct mf_grammar_item {
     uint32_t node;
@@ -41,7 +42,7 @@ typedef struct mf_grammar_machine {
     mf_array(uint32_t) unused;         // numbers of free ones
     uint32_t *slots;                   // of the table of states, number; 0: free
     size_t n_slots, n_used;
-    size_t bytes, limit; // of states and masks; the limit is kept by mf_machine_collect
+    size_t bytes, limit; // of states and masks; the limit is kept by mf_machine_collect, four times the limit everywhere
     uint32_t start;
     // the state being built
     mf_array(mf_grammar_item) scan, wait, work;
@@ -51,7 +52,8 @@ typedef struct mf_grammar_machine {
     size_t n_seen;
     uint32_t turn;
     mf_array(mf_grammar_item) visited;
-    bool final, failed, full; // failed: memory; full: more items than there may be
+    uint32_t moves;           // looked at for it
+    bool final, failed, full; // failed: memory; full: more items or moves than there may be
 } mf_grammar_machine;
 
 bool mf_machine_init(mf_grammar_machine *m, const mf_grammar_program *p, size_t limit, mf_error *err);
@@ -60,13 +62,14 @@ void mf_machine_free(mf_grammar_machine *m);
 // Where a byte leads. MF_STATE_DEAD: nowhere; MF_STATE_NONE with err: memory, too many items.
 uint32_t mf_machine_step(mf_grammar_machine *m, uint32_t state, uint8_t byte, mf_error *err);
 
-// Where a token leads that has these bytes (none: it is only itself) and, as itself, this id.
-uint32_t mf_machine_step_token(mf_grammar_machine *m, uint32_t state, mf_str bytes, int32_t token, mf_error *err);
+// Where a token leads that has these bytes (none: it is only itself) and, as itself, this id. One that ends an answer is no "any other
+// token".
+uint32_t mf_machine_step_token(mf_grammar_machine *m, uint32_t state, mf_str bytes, int32_t token, bool ends, mf_error *err);
 
 // The state as one token of at most `most` bytes sees it: counts further off than that are without bounds.
 uint32_t mf_machine_clip(mf_grammar_machine *m, uint32_t state, uint32_t most, mf_error *err);
 
-// Gives up states and masks that nobody holds, where there is more than the limit.
+// Gives up states and masks that nobody holds, where there is more than the limit. Without memory for it, it waits for another time.
 void mf_machine_collect(mf_grammar_machine *m);
 
 #endif

@@ -260,25 +260,22 @@ static bool braces(parser *p, uint32_t *min, uint32_t *max) {
 
 static mf_re *term(parser *p) {
     mf_re *a = atom(p);
-    while (a) {
-        uint32_t min = 0, max = UINT32_MAX;
-        if (take(p, "+")) {
-            min = 1;
-        } else if (take(p, "?")) {
-            max = 1;
-        } else if (!take(p, "*") && !braces(p, &min, &max)) {
-            return a;
-        }
-        take(p, "?"); // as few as possible: the same texts
-        if (min > max) return refuse(p, "a repetition whose bounds run backwards");
-        if (min > MAX_REPEAT || (max != UINT32_MAX && max > MAX_REPEAT))
-            return refuse(p, "a repetition of over 1000000 times");
-        if (a->kind == MF_RE_BEGIN || a->kind == MF_RE_END) return refuse(p, "nothing to repeat");
-        mf_re *n = node(p, MF_RE_REPEAT, a, NULL);
-        if (n) n->min = min, n->max = max;
-        a = n;
+    uint32_t min = 0, max = UINT32_MAX;
+    if (!a) return NULL;
+    if (take(p, "+")) {
+        min = 1;
+    } else if (take(p, "?")) {
+        max = 1;
+    } else if (!take(p, "*") && !braces(p, &min, &max)) {
+        return a;
     }
-    return NULL;
+    take(p, "?"); // as few as possible: the same texts
+    if (min > max) return refuse(p, "a repetition whose bounds run backwards");
+    if (min > MAX_REPEAT || (max != UINT32_MAX && max > MAX_REPEAT)) return refuse(p, "a repetition of over 1000000 times");
+    if (a->kind == MF_RE_BEGIN || a->kind == MF_RE_END) return refuse(p, "nothing to repeat");
+    mf_re *n = node(p, MF_RE_REPEAT, a, NULL);
+    if (n) n->min = min, n->max = max;
+    return braces(p, &min, &max) ? refuse(p, "nothing to repeat") : n;
 }
 
 static mf_re *sequence(parser *p) {

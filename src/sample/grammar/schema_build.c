@@ -49,7 +49,7 @@ mf_expr *mf_schema_space(mf_schema_reader *r) {
 // ---- Any value
 
 static mf_expr *regex(mf_schema_reader *r, const char *text) {
-    const mf_dfa *d = mf_dfa_of_regex(r->arena, mf_str_of(text), true, r->err);
+    const mf_dfa *d = mf_schema_paid(r, mf_dfa_of_regex(r->arena, mf_str_of(text), true, r->err));
     mf_expr *e = d ? checked(r, mf_expr_new(r->g, MF_EXPR_NUMBER)) : NULL;
     if (e) e->dfa = d;
     return e;
@@ -99,7 +99,7 @@ mf_expr *mf_schema_any(mf_schema_reader *r) {
 // ---- Numbers
 
 static const mf_dfa *meet(mf_schema_reader *r, const mf_dfa *a, const mf_dfa *b) {
-    return a && b ? mf_dfa_intersect(r->arena, a, b, r->err) : NULL;
+    return a && b ? mf_schema_paid(r, mf_dfa_intersect(r->arena, a, b, r->err)) : NULL;
 }
 
 static const mf_dfa *within(mf_schema_reader *r, const mf_dfa *all, const mf_schema_bound *b, bool least, bool whole) {
@@ -112,18 +112,18 @@ static const mf_dfa *within(mf_schema_reader *r, const mf_dfa *all, const mf_sch
     const mf_dfa *d =
         text.failed ? mf_schema_no_memory(r) : mf_dfa_of_regex(r->arena, (mf_str){text.data, text.len}, true, r->err);
     free(text.data);
-    return meet(r, all, d);
+    return meet(r, all, mf_schema_paid(r, d));
 }
 
 // *nothing: no number is within the bounds.
 static mf_expr *number(mf_schema_reader *r, const mf_schema_record *x, bool whole, bool *nothing) {
     bool bounded = x->least.there || x->most.there, only_whole = whole || x->multiples.len > 0;
     const char *text = only_whole ? WHOLE_NUMBER : bounded ? PLAIN_NUMBER : JSON_NUMBER;
-    const mf_dfa *d = mf_dfa_of_regex(r->arena, mf_str_of(text), true, r->err);
+    const mf_dfa *d = mf_schema_paid(r, mf_dfa_of_regex(r->arena, mf_str_of(text), true, r->err));
     d = within(r, d, &x->least, true, only_whole);
     d = within(r, d, &x->most, false, only_whole);
     for (size_t i = 0; i < x->multiples.len && d; i++)
-        d = meet(r, d, mf_dfa_of_multiples(r->arena, x->multiples.data[i], r->err));
+        d = meet(r, d, mf_schema_paid(r, mf_dfa_of_multiples(r->arena, x->multiples.data[i], r->err)));
     if (!d) return NULL;
     if ((*nothing = mf_dfa_empty(d))) return NULL;
     mf_expr *e = checked(r, mf_expr_new(r->g, MF_EXPR_NUMBER));
@@ -132,8 +132,11 @@ static mf_expr *number(mf_schema_reader *r, const mf_schema_record *x, bool whol
 }
 
 static mf_expr *string(mf_schema_reader *r, const mf_schema_record *x, bool *nothing) {
-    *nothing = x->min_length > x->max_length || (x->text && mf_dfa_empty(x->text));
-    return *nothing ? NULL : mf_schema_string(r, x->text, x->min_length, x->max_length);
+    const mf_dfa *d = x->text;
+    size_t cells = d ? (size_t)d->n * d->n_classes : 0, steps = x->min_length < 1000 ? x->min_length : 1000;
+    if (!mf_schema_spend(r, cells * steps / 8)) return NULL;
+    *nothing = x->min_length > x->max_length || (d && !mf_dfa_accepts_length(d, x->min_length, x->max_length));
+    return *nothing ? NULL : mf_schema_string(r, d, x->min_length, x->max_length);
 }
 
 // ---- Lists of values
@@ -150,34 +153,36 @@ static mf_expr *scalar(mf_schema_reader *r, const mf_json *v) {
     return checked(r, e);
 }
 
-// A value as it stands in an enum, with white space between its tokens.
-static mf_expr *literal_value(mf_schema_reader *r, const mf_json *v) {
-    bool object = v->kind == MF_JSON_OBJECT;
-    if (!object && v->kind != MF_JSON_ARRAY) return scalar(r, v);
-    mf_expr *all = mf_schema_text(r, object ? "{" : "[");
-    for (const mf_json *x = v->child; x && all; x = x->next) {
-        const mf_json name = {.kind = MF_JSON_STRING, .text = x->key};
-        mf_expr *parts[8] = {all, mf_schema_space(r)};
-        size_t n = 2;
-        if (object) {
-            parts[n++] = scalar(r, &name);
-            parts[n++] = mf_schema_space(r);
-            parts[n++] = mf_schema_text(r, ":");
-            parts[n++] = mf_schema_space(r);
-        }
-        parts[n++] = literal_value(r, x);
-        all = mf_schema_seq(r, parts, n);
-        mf_expr *more[] = {all, mf_schema_space(r), mf_schema_text(r, ",")};
-        if (x->next) all = mf_schema_seq(r, more, 3);
-    }
-    mf_expr *end[] = {all, mf_schema_space(r), mf_schema_text(r, object ? "}" : "]")};
-    return mf_schema_seq(r, end, 3);
-}
-
 typedef mf_array(mf_expr *) expr_list;
 
 static bool add(mf_schema_reader *r, expr_list *list, mf_expr *e) {
     return e && (mf_array_push(list, e) || (mf_schema_no_memory(r), false));
+}
+
+static mf_expr *literal_value(mf_schema_reader *r, const mf_json *v);
+
+// An element of a list, or a member of an object with its name, and what stands before it.
+static bool add_element(mf_schema_reader *r, const mf_json *x, bool first, bool object, expr_list *out) {
+    const mf_json name = {.kind = MF_JSON_STRING, .text = x->key};
+    bool ok = first || (add(r, out, mf_schema_space(r)) && add(r, out, mf_schema_text(r, ",")));
+    ok = ok && add(r, out, mf_schema_space(r));
+    if (object)
+        ok = ok && add(r, out, scalar(r, &name)) && add(r, out, mf_schema_space(r)) && add(r, out, mf_schema_text(r, ":")) &&
+             add(r, out, mf_schema_space(r));
+    return ok && add(r, out, literal_value(r, x));
+}
+
+// A value as it stands in an enum, with white space between its tokens.
+static mf_expr *literal_value(mf_schema_reader *r, const mf_json *v) {
+    bool object = v->kind == MF_JSON_OBJECT;
+    if (!object && v->kind != MF_JSON_ARRAY) return scalar(r, v);
+    expr_list parts = {0};
+    bool ok = add(r, &parts, mf_schema_text(r, object ? "{" : "["));
+    for (const mf_json *x = v->child; x && ok; x = x->next) ok = add_element(r, x, x == v->child, object, &parts);
+    ok = ok && add(r, &parts, mf_schema_space(r)) && add(r, &parts, mf_schema_text(r, object ? "}" : "]"));
+    mf_expr *all = ok ? mf_schema_seq(r, parts.data, parts.len) : NULL;
+    free(parts.data);
+    return all;
 }
 
 // The values of enum and const that all the rest of the record allows too.
@@ -219,6 +224,10 @@ static bool add_record(mf_schema_reader *r, mf_schema_record *x, expr_list *out)
 static bool add_choices(mf_schema_reader *r, const mf_schema_list *schemas, size_t n_choices, expr_list *out) {
     mf_schema_record x = {0};
     x.types = MF_S_ALL, x.max_length = x.max_items = x.max_properties = UINT32_MAX;
+    if (n_choices > MF_SCHEMA_MAX_DEPTH)
+        return mf_schema_refuse(r, MF_ERR_LIMIT, schemas->data[0].at,
+                                "anyOf or oneOf beside one another, or a reference to itself, over %d deep",
+                                MF_SCHEMA_MAX_DEPTH) != NULL;
     bool ok = true;
     for (size_t i = 0; i < schemas->len && ok; i++) ok = mf_schema_gather(r, &x, schemas->data[i]);
     if (ok && n_choices < x.choices.len) {
@@ -336,9 +345,12 @@ bool mf_schema_read(mf_str schema, const mf_schema_options *options, mf_grammar 
         r.draft = draft_of(r.root);
         ok = read_root(&r);
         // Whatever was made of a part that found no room, say a bound that could not be compared, is wrong.
-        if (g->arena.failed) ok = mf_schema_no_memory(&r) != NULL;
+        if (g->arena.failed || (!ok && r.err->code == MF_OK)) ok = mf_schema_no_memory(&r) != NULL;
     }
     mf_map_free(&r.rules);
+    mf_map_free(&r.patterns);
+    mf_map_free(&r.formats);
+    free(r.automata.data);
     mf_arena_free(&json);
     return ok;
 }

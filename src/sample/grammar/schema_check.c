@@ -97,6 +97,11 @@ static bool object_fits(mf_schema_reader *r, const mf_json *value, const mf_sche
 bool mf_schema_record_fits(mf_schema_reader *r, const mf_json *value, const mf_schema_record *x, bool *ok) {
     static const unsigned types[] = {MF_S_NULL,   MF_S_BOOLEAN, MF_S_NUMBER | MF_S_INTEGER,
                                      MF_S_STRING, MF_S_ARRAY,   MF_S_OBJECT};
+    bool pairs = x->unique || (value->kind == MF_JSON_OBJECT && (x->values || x->one || x->enums.len));
+    size_t steps =
+        1 + value->count * (1 + x->properties.len + (pairs ? value->count : 0)) + (x->values ? x->values->count : 0);
+    for (size_t i = 0; i < x->enums.len; i++) steps += x->enums.data[i].json->count;
+    if (!mf_schema_spend(r, steps)) return false;
     *ok = !x->nothing && (x->types & types[value->kind]);
     if (*ok && x->values) *ok = in_list(r, value, x->values);
     if (*ok && x->one) *ok = same(value, x->one, r->arena);
@@ -127,9 +132,13 @@ bool mf_schema_record_fits(mf_schema_reader *r, const mf_json *value, const mf_s
 bool mf_schema_fits(mf_schema_reader *r, const mf_json *value, const mf_schema_list *schemas, bool *ok) {
     mf_schema_record x = {
         .types = MF_S_ALL, .max_length = UINT32_MAX, .max_items = UINT32_MAX, .max_properties = UINT32_MAX};
+    if (schemas->len && ++r->depth > MF_SCHEMA_MAX_DEPTH)
+        return mf_schema_refuse(r, MF_ERR_LIMIT, schemas->data[0].at,
+                                "schemas in schemas, or a reference to itself, over %d deep", MF_SCHEMA_MAX_DEPTH) != NULL;
     bool fine = true;
     for (size_t i = 0; i < schemas->len && fine; i++) fine = mf_schema_gather(r, &x, schemas->data[i]);
     fine = fine && mf_schema_record_fits(r, value, &x, ok);
+    if (schemas->len) r->depth--;
     mf_schema_record_free(&x);
     return fine;
 }

@@ -21,6 +21,16 @@ void *mf_schema_refuse(mf_schema_reader *r, mf_code code, const char *at, const 
     return NULL;
 }
 
+bool mf_schema_spend(mf_schema_reader *r, size_t steps) {
+    if (steps <= MF_SCHEMA_MAX_WORK && (r->work += (uint32_t)steps) <= MF_SCHEMA_MAX_WORK) return true;
+    r->work = MF_SCHEMA_MAX_WORK;
+    return mf_fail(r->err, MF_ERR_LIMIT, "the schema takes too many steps to read");
+}
+
+const mf_dfa *mf_schema_paid(mf_schema_reader *r, const mf_dfa *d) {
+    return d && mf_schema_spend(r, d->work / 4) ? d : NULL;
+}
+
 // A pointer's part, with ~ and / spelled as pointers have them.
 static void add_part(mf_buf *out, mf_str part) {
     mf_buf_char(out, '/');
@@ -65,13 +75,13 @@ void mf_schema_record_free(mf_schema_record *x) {
 
 // ---- References
 
-static const mf_json *find_anchor(const mf_json *json, mf_str name, int depth) {
+static const mf_json *find_anchor(mf_schema_reader *r, const mf_json *json, mf_str name, int depth) {
     const mf_json *anchor = mf_json_get(json, "$anchor");
     if (anchor && anchor->kind == MF_JSON_STRING && mf_str_eq(anchor->text, name)) return json;
-    if (depth > 500) return NULL;
+    if (depth > 500 || !mf_schema_spend(r, 1)) return NULL;
     for (const mf_json *x = json->child; x; x = x->next) {
         if (json->kind == MF_JSON_OBJECT && (mf_str_is(x->key, "enum") || mf_str_is(x->key, "const"))) continue;
-        const mf_json *found = find_anchor(x, name, depth + 1);
+        const mf_json *found = find_anchor(r, x, name, depth + 1);
         if (found) return found;
     }
     return NULL;
@@ -119,7 +129,7 @@ static const mf_json *resolve(mf_schema_reader *r, mf_str ref) {
     if (ref.ptr[0] != '#') return NULL;
     ref.ptr++, ref.len--;
     if (ref.len == 0) return r->root;
-    if (ref.ptr[0] != '/') return find_anchor(r->root, ref, 0);
+    if (ref.ptr[0] != '/') return find_anchor(r, r->root, ref, 0);
     const mf_json *at = r->root;
     while (at && ref.len > 0) {
         ref.ptr++, ref.len--;
@@ -165,14 +175,14 @@ static bool take_count(gathering *g, const mf_json *v, uint32_t *out) {
 }
 
 static bool at_least(gathering *g, const mf_json *v, uint32_t *field) {
-    uint32_t n;
+    uint32_t n = 0;
     if (!take_count(g, v, &n)) return false;
     if (n > *field) *field = n;
     return true;
 }
 
 static bool at_most(gathering *g, const mf_json *v, uint32_t *field) {
-    uint32_t n;
+    uint32_t n = 0;
     if (!take_count(g, v, &n)) return false;
     if (n < *field) *field = n;
     return true;
@@ -235,14 +245,22 @@ static bool meet(gathering *g, const mf_dfa *d) {
     const mf_dfa *both = !d ? NULL : g->out->text ? mf_dfa_intersect(g->r->arena, g->out->text, d, &why) : d;
     if (d && !both) mf_schema_refuse(g->r, why.code, g->at, "%s: %s", g->key, why.text);
     g->out->text = both;
-    return both != NULL;
+    return both && (both == d || mf_schema_paid(g->r, both));
 }
 
+// What matches a pattern, as a whole or somewhere. The same schema may be read for many alternatives: its patterns are made once.
 static const mf_dfa *regex(gathering *g, mf_str pattern, bool whole) {
+    mf_schema_reader *r = g->r;
+    mf_map *known = whole ? &r->formats : &r->patterns;
     mf_error why = {0};
-    if (pattern.len > 65536) return mf_schema_refuse(g->r, MF_ERR_LIMIT, g->at, "%s has over 65536 bytes", g->key);
-    const mf_dfa *d = mf_dfa_of_regex(g->r->arena, pattern, whole, &why);
-    return d ? d : mf_schema_refuse(g->r, why.code, g->at, "%s '%.80s': %s", g->key, pattern.ptr, why.text);
+    uint32_t number;
+    if (pattern.len > 65536) return mf_schema_refuse(r, MF_ERR_LIMIT, g->at, "%s has over 65536 bytes", g->key);
+    if (mf_map_get(known, pattern, &number)) return r->automata.data[number];
+    const mf_dfa *d = mf_dfa_of_regex(r->arena, pattern, whole, &why);
+    if (!d) return mf_schema_refuse(r, why.code, g->at, "%s '%.80s': %s", g->key, pattern.ptr, why.text);
+    number = (uint32_t)r->automata.len;
+    if (!mf_array_push(&r->automata, d) || !mf_map_set(known, pattern, number, NULL)) return mf_schema_no_memory(r);
+    return mf_schema_paid(r, d);
 }
 
 static bool k_pattern(gathering *g, const mf_json *v) {
@@ -255,35 +273,56 @@ static bool k_pattern(gathering *g, const mf_json *v) {
     "8])))"                                                                                                                \
     "|(?:\\d\\d(?:0[48]|[2468][048]|[13579][26])|(?:0[048]|[2468][048]|[13579][26])00)-02-29)"
 #define TIME  "(?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(?:\\.\\d+)?(?:[Zz]|[+-](?:[01]\\d|2[0-3]):[0-5]\\d)"
-#define LABEL "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
-#define BYTE  "(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)"
-#define IPV4  BYTE "(?:\\." BYTE "){3}"
-#define H16   "[0-9A-Fa-f]{1,4}"
+#define ALNUM "[A-Za-z0-9]"
+#define INNER "[A-Za-z0-9-]"
+#define LABEL                                                                                                               \
+    ALNUM "(?:" ALNUM "|" INNER ALNUM "|" INNER INNER ALNUM "|" INNER "(?:" ALNUM INNER "|-" ALNUM ")" INNER "{0,58}" ALNUM \
+          ")?"
+#define BYTE "(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)"
+#define IPV4 BYTE "(?:\\." BYTE "){3}"
+#define H16  "[0-9A-Fa-f]{1,4}"
+#define IPV6                                                                                                               \
+    "(?:(?:" H16 ":){7}" H16 "|(?:" H16 ":){1,7}:|(?:" H16 ":){1,6}:" H16 "|(?:" H16 ":){1,5}(?::" H16 "){2}|(?:" H16      \
+    ":){1,4}(?::" H16 "){3}|(?:" H16 ":){1,3}(?::" H16 "){4}|(?:" H16 ":){1,2}(?::" H16 "){5}|" H16 ":(?::" H16            \
+    "){6}|:(?:(?::" H16 "){1,7}|:)|(?:" H16 ":){6}" IPV4 "|::(?:" H16 ":){0,5}" IPV4 "|(?:" H16 ":){1,5}:" IPV4 "|(?:" H16 \
+    ":){1,4}:" H16 ":" IPV4 "|(?:" H16 ":){1,3}(?::" H16 "){2}:" IPV4 "|(?:" H16 ":){1,2}(?::" H16 "){3}:" IPV4 "|" H16    \
+    ":(?::" H16 "){4}:" IPV4 ")"
+#define PERCENT   "%[0-9A-Fa-f]{2}"
+#define NAME      "(?:[A-Za-z0-9._~!$&'()*+,;=-]|" PERCENT ")*"
+#define USER      "(?:[A-Za-z0-9._~:!$&'()*+,;=-]|" PERCENT ")*"
+#define PCHAR     "(?:[A-Za-z0-9._~:@!$&'()*+,;=-]|" PERCENT ")"
+#define HOST      "(?:\\[(?:" IPV6 "|[vV][0-9A-Fa-f]+\\.[A-Za-z0-9._~:!$&'()*+,;=-]+)\\]|" NAME ")"
+#define AUTHORITY "(?:" USER "@)?" HOST "(?::\\d*)?"
+#define SEGMENTS  "(?:/" PCHAR "*)*"
+#define QUERY     "(?:[/?]|" PCHAR ")*"
 
 static const struct {
     const char *name, *regex;
+    uint32_t longest; // 0: of any length
 } formats[] = {
-    {"date", DATE},
-    {"time", TIME},
-    {"date-time", DATE "[Tt]" TIME},
+    {"date", DATE, 0},
+    {"time", TIME, 0},
+    {"date-time", DATE "[Tt]" TIME, 0},
     {"duration",
      "P(?:\\d+W|(?:\\d+Y(?:\\d+M(?:\\d+D)?)?|\\d+M(?:\\d+D)?|\\d+D)(?:T(?:\\d+H(?:\\d+M(?:\\d+S)?)?|\\d+M(?:\\d+S)?|\\d+S))?"
-     "|T(?:\\d+H(?:\\d+M(?:\\d+S)?)?|\\d+M(?:\\d+S)?|\\d+S))"},
-    {"uuid", "[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}"},
-    {"email", "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*@" LABEL "(?:\\." LABEL ")*"},
-    {"hostname", LABEL "(?:\\." LABEL ")*"},
-    {"ipv4", IPV4},
-    {"ipv6", "(?:(?:" H16 ":){7}" H16 "|(?:" H16 ":){6}" IPV4 "|(?:" H16 ":){1,7}:|(?:" H16 ":){1,6}:" H16 "|(?:" H16
-             ":){1,5}(?::" H16 "){2}|(?:" H16 ":){1,4}(?::" H16 "){3}|(?:" H16 ":){1,3}(?::" H16 "){4}|(?:" H16
-             ":){1,2}(?::" H16 "){5}|" H16 ":(?::" H16 "){6}|:(?:(?::" H16 "){1,7}|:)|::(?:" H16 ":){0,5}" IPV4 ")"},
-    {"uri", "[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9._~:/?@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*"
-            "(?:#(?:[A-Za-z0-9._~:/?@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)?"},
+     "|T(?:\\d+H(?:\\d+M(?:\\d+S)?)?|\\d+M(?:\\d+S)?|\\d+S))",
+     0},
+    {"uuid", "[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}", 0},
+    {"email", "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*@" LABEL "(?:\\." LABEL ")*", 0},
+    {"hostname", LABEL "(?:\\." LABEL ")*", 253},
+    {"ipv4", IPV4, 0},
+    {"ipv6", IPV6, 0},
+    {"uri",
+     "[A-Za-z][A-Za-z0-9+.-]*:(?://" AUTHORITY SEGMENTS "|/?" PCHAR "+" SEGMENTS "|/?)(?:\\?" QUERY ")?(?:#" QUERY ")?", 0},
 };
 
 static bool k_format(gathering *g, const mf_json *v) {
     if (v->kind != MF_JSON_STRING) return wrong(g, "a text");
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
-        if (mf_str_is(v->text, formats[i].name)) return meet(g, regex(g, mf_str_of(formats[i].regex), true));
+        if (mf_str_is(v->text, formats[i].name)) {
+            if (formats[i].longest && g->out->max_length > formats[i].longest) g->out->max_length = formats[i].longest;
+            return meet(g, regex(g, mf_str_of(formats[i].regex), true));
+        }
     mf_schema_refuse(g->r, MF_ERR_UNSUPPORTED, g->at, "the format '%.60s' is not supported", v->text.ptr);
     return false;
 }
@@ -334,6 +373,10 @@ static bool k_multiple_of(gathering *g, const mf_json *v) {
 static bool prefix_schemas(gathering *g, const mf_json *v) {
     size_t i = 0;
     if (v->kind != MF_JSON_ARRAY) return wrong(g, "a list of schemas");
+    if (v->count > MF_SCHEMA_MAX_MEMBERS) {
+        mf_schema_refuse(g->r, MF_ERR_LIMIT, g->at, "%s has over %d schemas", g->key, MF_SCHEMA_MAX_MEMBERS);
+        return false;
+    }
     for (const mf_json *x = v->child; x; x = x->next, i++) {
         if (i == g->out->prefix.len) { // places behind another schema's prefix must be what its items say
             mf_schema_list fresh = {0};
@@ -379,8 +422,11 @@ static bool k_unique_items(gathering *g, const mf_json *v) {
 // ---- Objects
 
 static mf_schema_property *property(gathering *g, mf_str name) {
+    if (!mf_schema_spend(g->r, g->out->properties.len)) return NULL;
     for (size_t i = 0; i < g->out->properties.len; i++)
         if (mf_str_eq(g->out->properties.data[i].name, name)) return &g->out->properties.data[i];
+    if (g->out->properties.len == MF_SCHEMA_MAX_MEMBERS)
+        return mf_schema_refuse(g->r, MF_ERR_LIMIT, g->at, "%s: over %d names in one object", g->key, MF_SCHEMA_MAX_MEMBERS);
     if (!mf_array_push(&g->out->properties, ((mf_schema_property){name, {0}, false}))) return mf_schema_no_memory(g->r);
     return &g->out->properties.data[g->out->properties.len - 1];
 }
@@ -472,6 +518,7 @@ static bool k_one_of(gathering *g, const mf_json *v) {
 static bool k_ref(gathering *g, const mf_json *v) {
     if (v->kind != MF_JSON_STRING) return wrong(g, "a text");
     const mf_json *to = resolve(g->r, v->text);
+    if (!to && !mf_schema_spend(g->r, 1)) return false;
     if (!to) {
         mf_schema_refuse(g->r, MF_ERR_UNSUPPORTED, g->at,
                          "the reference '%.100s' leads to nothing in this document (none is fetched)", v->text.ptr);
@@ -573,6 +620,7 @@ static const struct {
 
 static bool read_keyword(gathering *g, const mf_json *member_of) {
     mf_str key = member_of->key;
+    if (!mf_schema_spend(g->r, 20)) return false;
     for (size_t i = 0; i < N_KEYWORDS; i++) {
         if (!mf_str_is(key, keywords[i].name)) continue;
         g->key = keywords[i].name;

@@ -89,16 +89,17 @@ static const mf_dfa *other_names(object *o) {
     if (ok && (names.values || names.one || names.choices.len))
         ok = mf_schema_refuse(r, MF_ERR_UNSUPPORTED, names.at,
                               "propertyNames with enum, const, anyOf or oneOf is not supported") != NULL;
-    const mf_dfa *d = ok ? mf_dfa_of_texts(r->arena, texts, o->n, r->err) : NULL;
-    d = d ? mf_dfa_complement(r->arena, d, r->err) : NULL;
-    if (d && names.text) d = mf_dfa_intersect(r->arena, d, names.text, r->err);
-    if (d && (names.nothing || !(names.types & MF_S_STRING))) d = mf_dfa_of_texts(r->arena, NULL, 0, r->err);
+    const mf_dfa *d = ok ? mf_schema_paid(r, mf_dfa_of_texts(r->arena, texts, o->n, r->err)) : NULL;
+    d = d ? mf_schema_paid(r, mf_dfa_complement(r->arena, d, r->err)) : NULL;
+    if (d && names.text) d = mf_schema_paid(r, mf_dfa_intersect(r->arena, d, names.text, r->err));
+    if (d && (names.nothing || !(names.types & MF_S_STRING)))
+        d = mf_schema_paid(r, mf_dfa_of_texts(r->arena, NULL, 0, r->err));
     if (d && (names.min_length > 0 || names.max_length != UINT32_MAX)) {
         char text[64];
         snprintf(text, sizeof text, names.max_length == UINT32_MAX ? "[\\s\\S]{%u,}" : "[\\s\\S]{%u,%u}", names.min_length,
                  names.max_length);
-        const mf_dfa *length = mf_dfa_of_regex(r->arena, mf_str_of(text), true, r->err);
-        d = length ? mf_dfa_intersect(r->arena, d, length, r->err) : NULL;
+        const mf_dfa *length = mf_schema_paid(r, mf_dfa_of_regex(r->arena, mf_str_of(text), true, r->err));
+        d = length ? mf_schema_paid(r, mf_dfa_intersect(r->arena, d, length, r->err)) : NULL;
     }
     mf_schema_record_free(&names);
     return d;
@@ -133,9 +134,10 @@ static bool make_other(object *o) {
     for (unsigned set = 0; set < 1U << x->patterns.len; set++) {
         const mf_dfa *d = names;
         for (size_t i = 0; i < x->patterns.len && d; i++) {
-            const mf_dfa *one =
-                set >> i & 1 ? x->patterns.data[i].dfa : mf_dfa_complement(r->arena, x->patterns.data[i].dfa, r->err);
-            d = one ? mf_dfa_intersect(r->arena, d, one, r->err) : NULL;
+            const mf_dfa *one = set >> i & 1
+                                    ? x->patterns.data[i].dfa
+                                    : mf_schema_paid(r, mf_dfa_complement(r->arena, x->patterns.data[i].dfa, r->err));
+            d = one ? mf_schema_paid(r, mf_dfa_intersect(r->arena, d, one, r->err)) : NULL;
         }
         if (!d) return false;
         mf_schema_list schemas = {0};

@@ -10,6 +10,8 @@
 #define MF_SCHEMA_MAX_DEPTH   200   // of schemas in schemas, references followed
 #define MF_SCHEMA_MAX_CHOICES 20000 // alternatives in all, once anyOf beside anyOf is multiplied out
 #define MF_SCHEMA_MAX_RULES   200000
+#define MF_SCHEMA_MAX_MEMBERS 2000     // properties of an object, items of a prefix
+#define MF_SCHEMA_MAX_WORK    20000000 // steps that reading may take: keywords, names and values looked at
 
 typedef enum mf_schema_types {
     MF_S_NULL = 1,
@@ -89,8 +91,10 @@ typedef struct mf_schema_reader {
     mf_schema_options options;
     int draft; // 4, 6, 7; 2020: all later
     int depth;
-    uint32_t n_choices;
-    mf_map rules; // sets of schemas -> rule
+    uint32_t n_choices, work;
+    mf_map rules;             // sets of schemas -> rule
+    mf_map patterns, formats; // what is matched somewhere, and as a whole -> number in automata
+    mf_array(const mf_dfa *) automata;
     uint32_t space, value, comma;
     bool has_space, has_value;
     mf_error *err;
@@ -100,6 +104,10 @@ typedef struct mf_schema_reader {
 void *mf_schema_refuse(mf_schema_reader *r, mf_code code, const char *at, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 void *mf_schema_no_memory(mf_schema_reader *r);
+
+// Counts work that a hostile schema could have done again and again; false with err when it was too much.
+bool mf_schema_spend(mf_schema_reader *r, size_t steps);
+const mf_dfa *mf_schema_paid(mf_schema_reader *r, const mf_dfa *d); // the same, for what making it took; NULL: NULL
 
 // schema_gather.c
 const char *mf_schema_join(mf_schema_reader *r, const char *at, const char *key, mf_str name); // a pointer further in
