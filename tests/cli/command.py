@@ -86,11 +86,31 @@ def with_text(name, old, new, after=b""):
     return scratch(f"{name}-{len(os.listdir(SCRATCH))}.gguf", data[:at] + data[at:].replace(old, new))
 
 
+skips = []
+
+
+def skip(reason):
+    """Says that a test, or a part of it, can't run here; the script then ends with 77, so that CTest shows it as skipped."""
+    print(f"     skipped: {reason}", flush=True)
+    skips.append(reason)
+
+
+def test_model():
+    """The path of SmolLM2; None, with a skip, where it is not there."""
+    path = os.path.join(os.environ.get("MINFER_TEST_MODELS", ""), "smollm2-135m-instruct-q4_1.gguf")
+    if os.path.exists(path):
+        return path
+    skip("no SmolLM2 in $MINFER_TEST_MODELS")
+    return None
+
+
 def main(tests):
     import shutil
     try:
         for test in tests:
             test()
             print(f"ok   {test.__name__}", flush=True)
+        if skips:
+            sys.exit(77)
     finally:
         shutil.rmtree(SCRATCH, ignore_errors=True)

@@ -391,26 +391,7 @@ def killed():
     assert len(answers(r)) == 1 and "read again" not in r.err, r.err
 
 
-def real_conversation():
-    """30 turns across a full context: a turn evaluates its own tokens, before the first shift and behind it."""
-    path = os.path.join(os.environ.get("MINFER_TEST_MODELS", ""), "smollm2-135m-instruct-q4_1.gguf")
-    if not os.path.exists(path):
-        print("skip real_conversation: no SmolLM2 in $MINFER_TEST_MODELS")
-        return
-    with open(command.MINFER, "rb") as f:
-        if b"__asan_init" in f.read():
-            print("skip real_conversation: 30 turns take too long with the sanitizers' checks")
-            return
-    questions = [f"Tell me fact number {k} about the sea." for k in range(30)]
-    r = talk([x for q in questions for x in (q, "/stats")], "--ctx", "512", "-n", "24", "--greedy", "--verbose", base=["chat", path])
-    costs = evaluated(r)
-    assert len(costs) == 30 and "left it" in r.err and "read again" not in r.err, r.err
-    assert "cached ones dropped: " not in r.err, r.err
-    for question, cost in list(zip(questions, costs))[1:]:
-        assert own(question, path) - cost in (0, 1), (question, cost)  # one less where the model ended its answer itself
-
-
 if __name__ == "__main__":
     command.main([piped_lines, single_turn, many_lines, commands, saved, lines_are_text, saves_nothing_over, failed_questions, interrupted,
                   true_statistics, empty_system_message, bytes_that_are_no_text, sessions, session_commands, other_cells, session_info,
-                  files_that_can_not_be_written, two_at_once, killed, real_conversation])
+                  files_that_can_not_be_written, two_at_once, killed])

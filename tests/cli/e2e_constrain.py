@@ -1,17 +1,18 @@
-#!/usr/bin/env python3
 """Constrained answers of the binary, on a tiny model and, where it is there, on SmolLM2; and minfer grammar."""
 import json
 import os
 import subprocess
-import sys
 import tempfile
 
-MINFER = sys.argv[1]
-TINY = os.path.join(os.path.dirname(__file__), "..", "fixtures", "tiny", "llama-mix.gguf")
+import command
+from command import MINFER, environment, tiny
+
+TINY = tiny("llama-mix")
 
 
-def run(*args, text=None):
-    return subprocess.run([MINFER, *args], input=text, stdin=None if text else subprocess.DEVNULL, capture_output=True, text=True)
+def run(*args, text=None, env=None):
+    return subprocess.run([MINFER, *args], input=text, stdin=None if text else subprocess.DEVNULL, capture_output=True, text=True,
+                          env=environment(env or {}), timeout=600)
 
 
 def grammar_command():
@@ -67,25 +68,22 @@ def conversation(model):
     assert done.returncode == 0, done
 
 
-def environment(model):
-    done = subprocess.run([MINFER, model, "hello"], env={**os.environ, "MINFER_GRAMMAR": 'root ::= "ok"'}, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+def variable(model):
+    done = run(model, "hello", env={"MINFER_GRAMMAR": 'root ::= "ok"'})
     assert done.stdout == "ok\n", done
 
 
-def main():
-    grammar_command()
-    refusals()
+def tiny_model():
     answers(TINY)
     conversation(TINY)
-    environment(TINY)
-    folder = os.environ.get("MINFER_TEST_MODELS", "")
-    model = os.path.join(folder, "smollm2-135m-instruct-q4_1.gguf")
-    if not os.path.exists(model):
-        print("skipped: no SmolLM2 in $MINFER_TEST_MODELS")
-        sys.exit(77)
-    answers(model)
-    conversation(model)
+    variable(TINY)
 
 
-if __name__ == "__main__":
-    main()
+def real_model():
+    model = command.test_model()
+    if model:
+        answers(model)
+        conversation(model)
+
+
+command.main([grammar_command, refusals, tiny_model, real_model])

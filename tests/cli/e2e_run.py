@@ -341,14 +341,5 @@ def verbose_and_meta():
     assert 'general.architecture = "qwen2"' in good(*AAAA, "-n", "1", "--meta").err
 
 
-def real_model():
-    path = os.path.join(os.environ.get("MINFER_TEST_MODELS", ""), "smollm2-135m-instruct-q4_1.gguf")
-    if not os.path.exists(path):
-        print("skip real_model: no SmolLM2 in $MINFER_TEST_MODELS")
-        return
-    r = good(path, "--greedy", "-n", "24", "Name the capital of France.")
-    assert b"Paris" in r.out, r.out
-
-
 command.main([usage, prompt_sources, terminal_without_prompt, answers, stops, same_bytes, contexts, sampling, file_defaults, raw_prompts, templates, bad_files, backends,
-              pasted_flags, interrupt, closed_output, half_characters, verbose_and_meta, real_model])
+              pasted_flags, interrupt, closed_output, half_characters, verbose_and_meta])
