@@ -2,6 +2,7 @@
 // count of its own, never copies; a choice of literals becomes a tree; strings are made once for each automaton and its bounds.
 #include "sample/grammar/program.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,8 +85,6 @@ static uint32_t add_rule(mf_compiler *c, mf_program_rule rule) {
 
 // ---- What may be empty, and what begins with what
 
-static const char too_tangled[] = "the grammar's rules lean on one another in too many ways to be told apart";
-
 static bool nullable(const mf_expr *e, const mf_program_rule *rules) {
     switch (e->kind) {
     case MF_EXPR_LITERAL: return e->text.len == 0;
@@ -101,19 +100,6 @@ static bool nullable(const mf_expr *e, const mf_program_rule *rules) {
             if (nullable(x, rules)) return true;
         return false;
     default: return false;
-    }
-}
-
-static void find_nullable(mf_compiler *c) {
-    mf_program_rule *rules = c->program->rules.data;
-    size_t n = c->grammar->rules.len, looks = 0;
-    for (bool changed = true, forward = false; changed && !c->failed; forward = !forward) {
-        changed = false;
-        if ((looks += n) > MAX_LOOKS + n) mf_compile_fail(c, MF_ERR_LIMIT, too_tangled);
-        for (size_t k = 0; k < n; k++) {
-            size_t i = forward ? k : n - 1 - k;
-            if (!rules[i].nullable && nullable(c->grammar->rules.data[i].expr, rules)) rules[i].nullable = changed = true;
-        }
     }
 }
 
@@ -136,18 +122,24 @@ static bool productive(const mf_expr *e, const mf_program_rule *rules) {
     }
 }
 
-static void find_productive(mf_compiler *c) {
+typedef bool property(const mf_expr *e, const mf_program_rule *rules);
+
+// Gives every rule a property of its expression that may depend on other rules': marks rules until none is added. The walk alternates its
+// direction, so that chains of rules take few rounds either way they run.
+static bool mark_rules(mf_compiler *c, property *has, size_t field) {
     mf_program_rule *rules = c->program->rules.data;
     size_t n = c->grammar->rules.len, looks = 0;
     for (bool changed = true, forward = false; changed && !c->failed; forward = !forward) {
         changed = false;
-        if ((looks += n) > MAX_LOOKS + n) mf_compile_fail(c, MF_ERR_LIMIT, too_tangled);
+        if ((looks += n) > MAX_LOOKS + n)
+            mf_compile_fail(c, MF_ERR_LIMIT, "the grammar's rules lean on one another in too many ways to be told apart");
         for (size_t k = 0; k < n; k++) {
             size_t i = forward ? k : n - 1 - k;
-            if (!rules[i].productive && productive(c->grammar->rules.data[i].expr, rules))
-                rules[i].productive = changed = true;
+            bool *marked = (bool *)((char *)&rules[i] + field);
+            if (!*marked && has(c->grammar->rules.data[i].expr, rules)) *marked = changed = true;
         }
     }
+    return !c->failed;
 }
 
 typedef mf_array(uint32_t) rule_list;
@@ -470,10 +462,9 @@ static bool compile(mf_compiler *c) {
     for (size_t i = 0; i < g->rules.len; i++) add_rule(c, (mf_program_rule){0});
     mf_compile_node(c, MF_NODE_END, 0, 0);
     if (c->failed) return false;
-    find_nullable(c);
-    if (c->failed || !refuse_left_recursion(c)) return false;
-    find_productive(c);
-    if (c->failed) return false;
+    if (!mark_rules(c, nullable, offsetof(mf_program_rule, nullable)) || !refuse_left_recursion(c) ||
+        !mark_rules(c, productive, offsetof(mf_program_rule, productive)))
+        return false;
     if (!c->program->rules.data[g->root].productive)
         return mf_compile_fail(c, MF_ERR_ARGUMENT, "the grammar allows nothing"), false;
     for (size_t i = 0; i < g->rules.len && !c->failed; i++) {
