@@ -6,8 +6,7 @@
 
 #include "quant/blocks.h"
 
-// Where the scales of a type's block are; -1: it has no second one.
-static bool scales_of(mf_type type, int out[2]) {
+bool mf_scales_of(mf_type type, int out[2]) {
     static const struct {
         mf_type type;
         int first, second;
@@ -51,7 +50,7 @@ bool mf_all_finite(mf_type type, const void *data, size_t n) {
     if (type == MF_TYPE_F32) return !any_full_exponent(at, n, 4, 4, 0x7F800000);
     if (type == MF_TYPE_F16) return !any_full_exponent(at, n, 2, 2, 0x7C00);
     if (type == MF_TYPE_BF16) return !any_full_exponent(at, n, 2, 2, 0x7F80);
-    if (!scales_of(type, scales)) return true;
+    if (!mf_scales_of(type, scales)) return true;
     const mf_type_info *info = mf_type_info_of(type);
     const size_t blocks = n / info->block_len, stride = info->block_bytes;
     return !any_full_exponent(at + scales[0], blocks, 2, stride, 0x7C00) &&

@@ -15,7 +15,7 @@
 #include "base/half.h"
 #include "graph/graph.h"
 #include "kv/kv.h"
-#include "quant/blocks.h"
+#include "quant/finite.h"
 
 #define RIG_TOKENS  48
 #define RIG_ROWS    40
@@ -76,27 +76,6 @@ static inline void rig_end(rig *r) {
     mf_arena_free(&r->arena);
 }
 
-// Where the half-precision scales of a block are: random bits there would be infinities. -1: none.
-typedef struct rig_scales {
-    mf_type type;
-    int d, m;
-} rig_scales;
-
-static const rig_scales rig_scale_table[] = {
-    {MF_TYPE_Q4_0, offsetof(mf_block_q4_0, d), -1},
-    {MF_TYPE_Q4_1, offsetof(mf_block_q4_1, d), offsetof(mf_block_q4_1, m)},
-    {MF_TYPE_Q5_0, offsetof(mf_block_q5_0, d), -1},
-    {MF_TYPE_Q5_1, offsetof(mf_block_q5_1, d), offsetof(mf_block_q5_1, m)},
-    {MF_TYPE_Q8_0, offsetof(mf_block_q8_0, d), -1},
-    {MF_TYPE_Q2_K, offsetof(mf_block_q2_k, d), offsetof(mf_block_q2_k, dmin)},
-    {MF_TYPE_Q3_K, offsetof(mf_block_q3_k, d), -1},
-    {MF_TYPE_Q4_K, offsetof(mf_block_q4_k, d), offsetof(mf_block_q4_k, dmin)},
-    {MF_TYPE_Q5_K, offsetof(mf_block_q5_k, d), offsetof(mf_block_q5_k, dmin)},
-    {MF_TYPE_Q6_K, offsetof(mf_block_q6_k, d), -1},
-    {MF_TYPE_IQ4_NL, offsetof(mf_block_iq4_nl, d), -1},
-    {MF_TYPE_IQ4_XS, offsetof(mf_block_iq4_xs, d), -1},
-};
-
 static inline void rig_fill_scale(rig *r, uint8_t *block, int at, double low) {
     if (at < 0) return;
     uint16_t half = mf_f32_to_f16(rig_random(r, low, 0.02));
@@ -111,13 +90,10 @@ static inline void rig_fill_block(rig *r, mf_type type, uint8_t *block) {
     if (type == MF_TYPE_F16 || type == MF_TYPE_BF16) memcpy(block, &half, sizeof half);
     if (info->block_len == 1) return;
     for (uint32_t i = 0; i < info->block_bytes; i++) block[i] = (uint8_t)rig_random(r, 0, 256);
-    for (size_t i = 0; i < sizeof rig_scale_table / sizeof rig_scale_table[0]; i++) {
-        if (rig_scale_table[i].type != type) continue;
-        rig_fill_scale(r, block, rig_scale_table[i].d, -0.02);
-        rig_fill_scale(r, block, rig_scale_table[i].m, 0);
-        return;
-    }
-    fail_msg("no scales are known for blocks of %s", info->name);
+    int scales[2];
+    if (!mf_scales_of(type, scales)) fail_msg("no scales are known for blocks of %s", info->name);
+    rig_fill_scale(r, block, scales[0], -0.02);
+    rig_fill_scale(r, block, scales[1], 0);
 }
 
 // A random weight, not yet prepared: rig_run does that.
