@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/cpu.h"
-#include "engine/fixture.h"
+#include "engine/greedy.h"
 #include "support/cases.h"
 
 static int allocations;
@@ -32,51 +32,6 @@ void *realloc(void *ptr, size_t size) {
 #else
 #define COUNTS_ALLOCATIONS 0
 #endif
-
-static fixture model;
-static mf_sampler_params greedy;
-
-static int open_model(void **state) {
-    (void)state;
-    mf_error err = {0};
-    mf_sampler_params_init(&greedy);
-    greedy.temp = 0;
-    return fixture_open(&model, MF_FIXTURES "/tiny/llama-mix.gguf", NULL, 2, &err) ? 0 : -1;
-}
-
-static int close_model(void **state) {
-    (void)state;
-    fixture_close(&model);
-    return 0;
-}
-
-static mf_engine *engine(int32_t n_ctx, int32_t n_batch, int32_t max_seqs) {
-    mf_engine_params p;
-    mf_error err = {0};
-    mf_engine_params_init(&p);
-    p.n_ctx = n_ctx, p.n_batch = n_batch, p.max_seqs = max_seqs;
-    mf_engine *e = mf_engine_new(model.model, &model.devices, &p, &err);
-    if (!e) fail_msg("%s", err.text);
-    return e;
-}
-
-static mf_sequence *sequence(mf_engine *e, int32_t max_tokens) {
-    mf_sequence_params p;
-    mf_error err = {0};
-    mf_sequence_params_init(&p);
-    p.sampler = &greedy, p.max_tokens = max_tokens;
-    mf_sequence *s = mf_sequence_new(e, &p, &err);
-    if (!s) fail_msg("%s", err.text);
-    return s;
-}
-
-static void drain(mf_engine *e) {
-    mf_error err = {0};
-    const mf_event *events;
-    size_t n;
-    while (!mf_engine_idle(e))
-        if (!mf_engine_step(e, &events, &n, &err)) fail_msg("%s", err.text);
-}
 
 static void a_decode_step_allocates_nothing(void **state) {
     (void)state;
@@ -149,7 +104,7 @@ static void memory_stays_within_the_plan(void **state) {
     int32_t ids[600];
     for (int i = 0; i < 600; i++) ids[i] = 1000 + i;
     assert_true(mf_sequence_append(s, ids, 600, &err));
-    drain(e);
+    drain(e, NULL);
     mf_engine_memory m = mf_engine_memory_of(e);
     uint64_t resident = mf_memory_resident() - before,
              bound = mf_gguf_file_size(f.file) + m.kv + m.activations + (60U << 20);
