@@ -6,17 +6,15 @@
 
 #include "api/vocab.h"
 #include "base/clock.h"
-#include "base/json.h"
 #include "sample/grammar/constraint.h"
+#include "support/json_lines.h"
+
+typedef struct bench {
+    mf_tokenizer *tokenizer;
+    mf_grammar_vocab *vocab;
+} bench;
 
 static double microseconds(uint64_t since) { return mf_clock_seconds(since, mf_clock_ns()) * 1e6; }
-
-static void finish_line(mf_json_writer *w) {
-    mf_json_end(w, '}');
-    puts(w->out->data ? w->out->data : "");
-    fflush(stdout);
-    free(w->out->data);
-}
 
 static void ids_where(mf_json_writer *w, const char *key, const mf_grammar_vocab *v, bool ends) {
     mf_json_key(w, key);
@@ -41,7 +39,7 @@ static void print_vocabulary(const mf_grammar_vocab *v, double prepared) {
     mf_json_end(&w, ']');
     ids_where(&w, "control", v, false);
     ids_where(&w, "ends", v, true);
-    finish_line(&w);
+    json_line_end(&w);
     free(hex.data);
 }
 
@@ -66,23 +64,20 @@ static bool walk(mf_constraint *c, const mf_token_array *ids, mf_json_writer *w,
     return ok;
 }
 
-static void answer(const mf_tokenizer *t, const mf_grammar_vocab *v, const mf_json *line) {
+static void answer(void *context, const mf_json *line, mf_json_writer *w) {
+    const bench *b = context;
     mf_error err = {0};
-    mf_buf out = {0};
-    mf_json_writer w = {.out = &out};
     mf_token_array ids = {0};
     const mf_json *schema = mf_json_get(line, "schema"), *text = mf_json_get(line, "text");
     uint64_t start = mf_clock_ns();
-    mf_constraint *c = schema ? mf_constraint_of_schema(schema->text, NULL, v, NULL, &err) : NULL;
-    mf_json_begin(&w, '{');
-    mf_json_add_real(&w, "compiled_us", microseconds(start));
-    bool ok = c && text && mf_tokenizer_encode(t, text->text, MF_ENCODE_PLAIN, &ids, &err);
-    mf_json_key(&w, "ids");
-    mf_json_begin(&w, '[');
-    for (size_t i = 0; i < ids.len; i++) mf_json_int(&w, ids.data[i]);
-    mf_json_end(&w, ']');
-    if (!ok || !walk(c, &ids, &w, &err)) mf_json_add_text(&w, "error", err.text);
-    finish_line(&w);
+    mf_constraint *c = schema ? mf_constraint_of_schema(schema->text, NULL, b->vocab, NULL, &err) : NULL;
+    mf_json_add_real(w, "compiled_us", microseconds(start));
+    bool ok = c && text && mf_tokenizer_encode(b->tokenizer, text->text, MF_ENCODE_PLAIN, &ids, &err);
+    mf_json_key(w, "ids");
+    mf_json_begin(w, '[');
+    for (size_t i = 0; i < ids.len; i++) mf_json_int(w, ids.data[i]);
+    mf_json_end(w, ']');
+    if (!ok || !walk(c, &ids, w, &err)) json_line_error(w, &err);
     mf_constraint_drop(c);
     free(ids.data);
 }
@@ -90,22 +85,18 @@ static void answer(const mf_tokenizer *t, const mf_grammar_vocab *v, const mf_js
 int main(int argc, char **argv) {
     mf_error err = {0};
     mf_gguf *file = argc == 2 ? mf_gguf_open(argv[1], &err) : NULL;
-    mf_tokenizer *t = file ? mf_tokenizer_new(file, NULL, &err) : NULL;
+    bench b = {.tokenizer = file ? mf_tokenizer_new(file, NULL, &err) : NULL};
     uint64_t start = mf_clock_ns();
-    mf_grammar_vocab *v = t ? mf_vocab_of_tokenizer(t, mf_tokenizer_n_vocab(t), &err) : NULL;
-    char *text = NULL;
-    size_t cap = 0;
-    if (v) print_vocabulary(v, microseconds(start));
-    for (ssize_t len; v && (len = getline(&text, &cap, stdin)) > 0;) {
-        mf_arena arena = {0};
-        const mf_json *line = mf_json_parse(&arena, (mf_str){text, (size_t)len}, &err);
-        if (line) answer(t, v, line);
-        mf_arena_free(&arena);
+    b.vocab = b.tokenizer ? mf_vocab_of_tokenizer(b.tokenizer, mf_tokenizer_n_vocab(b.tokenizer), &err) : NULL;
+    const bool ok = b.vocab != NULL;
+    if (ok) {
+        print_vocabulary(b.vocab, microseconds(start));
+        json_lines(answer, &b);
+    } else {
+        fprintf(stderr, "constraint_bench MODEL: %s\n", err.text);
     }
-    if (!v) fprintf(stderr, "constraint_bench MODEL: %s\n", err.text);
-    free(text);
-    mf_grammar_vocab_free(v);
-    mf_tokenizer_free(t);
+    mf_grammar_vocab_free(b.vocab);
+    mf_tokenizer_free(b.tokenizer);
     mf_gguf_close(file);
-    return v ? 0 : 1;
+    return ok ? 0 : 1;
 }

@@ -2,10 +2,9 @@
 // "any_order": …, "texts": […]}, each line of output {"results": ["accepted", "incomplete", "rejected at byte 3", …]} or {"error": …,
 // "code": …}.
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "base/json.h"
 #include "sample/grammar/constraint.h"
+#include "support/json_lines.h"
 
 static bool flag(const mf_json *line, const char *name) {
     const mf_json *v = mf_json_get(line, name);
@@ -32,7 +31,8 @@ static void print_result(mf_constraint *c, mf_str text, mf_json_writer *w) {
     mf_json_string(w, mf_str_of(out));
 }
 
-static void answer(const mf_json *line, mf_json_writer *w) {
+static void answer(void *context, const mf_json *line, mf_json_writer *w) {
+    (void)context;
     mf_error err = {0};
     const mf_json *texts = mf_json_get(line, "texts");
     mf_constraint *c = constraint_of(line, &err);
@@ -42,32 +42,12 @@ static void answer(const mf_json *line, mf_json_writer *w) {
         for (const mf_json *t = texts ? texts->child : NULL; t; t = t->next) print_result(c, t->text, w);
         mf_json_end(w, ']');
     } else {
-        mf_json_add_text(w, "error", err.text);
-        mf_json_add_int(w, "code", err.code);
+        json_line_error(w, &err);
     }
     mf_constraint_drop(c);
 }
 
 int main(void) {
-    char *text = NULL;
-    size_t cap = 0;
-    for (ssize_t len; (len = getline(&text, &cap, stdin)) > 0;) {
-        mf_arena arena = {0};
-        mf_error err = {0};
-        mf_buf buf = {0};
-        mf_json_writer w = {.out = &buf};
-        const mf_json *line = mf_json_parse(&arena, (mf_str){text, (size_t)len}, &err);
-        mf_json_begin(&w, '{');
-        if (line)
-            answer(line, &w);
-        else
-            mf_json_add_text(&w, "error", err.text);
-        mf_json_end(&w, '}');
-        puts(buf.data ? buf.data : "");
-        fflush(stdout);
-        free(buf.data);
-        mf_arena_free(&arena);
-    }
-    free(text);
+    json_lines(answer, NULL);
     return 0;
 }

@@ -1,17 +1,14 @@
 // Renders templates for the oracles: each line of standard input is {"template": text, "variables": {…}}, each line of output
 // {"text": …, "marks": [[from, to], …]} or {"error": …, "refused": at load, or not}. Variables named messages are marked as such.
-#include <stdio.h>
 #include <stdlib.h>
 
+#include "support/json_lines.h"
 #include "text/jinja/jinja.h"
 
 static void print_error(mf_json_writer *w, const mf_error *err, bool load) {
-    mf_json_key(w, "error");
-    mf_json_string(w, mf_str_of(err->text));
+    json_line_error(w, err);
     mf_json_key(w, "refused");
     mf_json_bool(w, load);
-    mf_json_key(w, "code");
-    mf_json_int(w, err->code);
 }
 
 static void print_output(mf_json_writer *w, const mf_jinja_output *out) {
@@ -28,7 +25,8 @@ static void print_output(mf_json_writer *w, const mf_jinja_output *out) {
     mf_json_end(w, ']');
 }
 
-static void render(const mf_json *line, mf_json_writer *w) {
+static void render(void *context, const mf_json *line, mf_json_writer *w) {
+    (void)context;
     mf_error err = {0};
     const mf_json *source = mf_json_get(line, "template"), *variables = mf_json_get(line, "variables");
     mf_array(mf_jinja_var) vars = {0};
@@ -49,25 +47,6 @@ static void render(const mf_json *line, mf_json_writer *w) {
 }
 
 int main(void) {
-    char *text = NULL;
-    size_t cap = 0;
-    for (ssize_t len; (len = getline(&text, &cap, stdin)) > 0;) {
-        mf_arena arena = {0};
-        mf_error err = {0};
-        mf_buf buf = {0};
-        mf_json_writer w = {.out = &buf};
-        const mf_json *line = mf_json_parse(&arena, (mf_str){text, (size_t)len}, &err);
-        mf_json_begin(&w, '{');
-        if (line)
-            render(line, &w);
-        else
-            print_error(&w, &err, false);
-        mf_json_end(&w, '}');
-        puts(buf.data ? buf.data : "");
-        fflush(stdout);
-        free(buf.data);
-        mf_arena_free(&arena);
-    }
-    free(text);
+    json_lines(render, NULL);
     return 0;
 }
